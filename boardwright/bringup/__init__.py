@@ -1,0 +1,1 @@
+"""pytest plug-in, evidence and log parsers for bring-up checks."""

@@ -1,0 +1,1 @@
+"""Plan, keys, store, sandbox, fetch, environments and locks."""

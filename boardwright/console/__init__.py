@@ -1,0 +1,1 @@
+"""Serial console: transport, channel, shell, login, failure patterns."""

@@ -1,0 +1,1 @@
+"""Formats of a disk image, read on the host."""

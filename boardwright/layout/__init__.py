@@ -1,0 +1,1 @@
+"""Partition tables and memory maps as arithmetic; no I/O."""

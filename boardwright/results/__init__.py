@@ -1,0 +1,1 @@
+"""Records, JUnit and JSON, by image digest."""

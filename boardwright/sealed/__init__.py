@@ -1,0 +1,1 @@
+"""Stdlib-only programs that run inside the sandbox, bound at /in/sealed."""

@@ -1,0 +1,1 @@
+"""Where an image runs: qemu, serial, labgrid, replay."""
