@@ -115,6 +115,8 @@ class RootStep:
     packages: tuple[Package, ...]
     output: Literal["root", "root.tar"]
     epoch: int = 0
+    options: tuple[str, ...] = ()
+    """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -1,0 +1,240 @@
+"""Runs the missing steps of a plan, side by side, into the store."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from boardwright.build import plan as plans
+from boardwright.build import run, sandbox
+from boardwright.build.jobs import INSIDE, Jobs
+from boardwright.build.plan import Plan, Planned
+from boardwright.build.progress import Progress
+from boardwright.build.stage import stage
+from boardwright.build.step import Download, RootStep, Step
+from boardwright.build.store import Entry, Store, host_error
+from boardwright.errors import BoardwrightError, HostError, ProductError
+
+TAIL_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Where a build works. ``variables`` reach every sealed step without being part of its key: they
+    exist for ``invoke reproduce``, which varies what must not matter."""
+
+    cache: Path
+    store: Store
+    logs: Path
+    progress: Progress
+    jobs: int
+    keep_trees: bool = True
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def downloads(self) -> Path:
+        return self.cache / "downloads"
+
+
+def missing(plan: Plan, store: Store) -> list[str]:
+    """Names of the steps that must run for the targets to exist, in order."""
+    needed: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name not in needed and store.find(plan[name].key) is None:
+            needed.add(name)
+            for other in plan[name].needs:
+                visit(other)
+
+    for name in plan.targets:
+        visit(name)
+    return [name for name in plan.steps if name in needed]
+
+
+def build(plan: Plan, builder: Builder) -> dict[str, Entry]:
+    """Make every target of ``plan`` exist in the store; entries by step name.
+
+    Raises ``ProductError`` when a step fails, ``HostError`` when the host or a mirror does; the other
+    running steps are ended first. On Ctrl-C all children are gone before ``KeyboardInterrupt`` goes on.
+    """
+    todo = missing(plan, builder.store)
+    if todo:
+        sandbox.require()
+        builder.logs.mkdir(parents=True, exist_ok=True)
+        _fetch([download for name in todo for download in plans.downloads(plan[name].step)], builder)
+        with builder.progress:
+            _run_all(plan, todo, builder)
+    entries = {name: builder.store.find(plan[name].key) for name in plan.targets}
+    for entry in entries.values():
+        if entry:
+            builder.store.touch(entry)
+    return {name: entry for name, entry in entries.items() if entry}
+
+
+def _fetch(downloads: list[Download], builder: Builder) -> None:
+    from boardwright.build.fetch import fetch
+    from boardwright.build.mirror import mirrors
+
+    fetch(downloads, builder.downloads, mirrors(), builder.progress.note)
+
+
+def _run_all(plan: Plan, todo: list[str], builder: Builder) -> None:
+    builder.store.directory.mkdir(parents=True, exist_ok=True)
+    jobs = Jobs(builder.jobs, builder.store.directory)
+    waiting, running = list(todo), dict[Future[None], str]()
+    done = {name for name in plan.steps if name not in todo}
+    pool = ThreadPoolExecutor(max_workers=max(2, len(todo)))
+    try:
+        while waiting or running:
+            for name in [name for name in waiting if done.issuperset(plan[name].needs)]:
+                waiting.remove(name)
+                running[pool.submit(_run_one, plan[name], plan, builder, jobs)] = name
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                done.add(running.pop(future))
+                future.result()
+    except BaseException:
+        run.stop_all()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        run.resume()
+        jobs.close()
+
+
+def _run_one(planned: Planned, plan: Plan, builder: Builder, jobs: Jobs) -> None:
+    """Run one step unless another process made it meanwhile."""
+    step = planned.step
+    with builder.store.locked(planned.key), jobs.one():
+        if builder.store.find(planned.key):
+            return
+        since = time.monotonic()
+        builder.progress.started(step.name, step.title)
+        try:
+            with builder.store.scratch(planned.key) as scratch:
+                _make(step, plan, builder, jobs, scratch)
+                builder.store.commit(planned.key, scratch, step.name, planned.record)
+        except OSError as error:
+            builder.progress.failed(step.name, time.monotonic() - since)
+            raise host_error(error, builder.store.directory) from error
+        except run.Stopped:
+            raise
+        except BaseException:
+            builder.progress.failed(step.name, time.monotonic() - since)
+            raise
+        builder.progress.finished(step.name, time.monotonic() - since)
+
+
+def _make(step: Step | RootStep, plan: Plan, builder: Builder, jobs: Jobs, scratch: Path) -> None:
+    log = scratch / "log"
+    log.touch()
+    try:
+        if isinstance(step, RootStep):
+            _make_root(step, builder, scratch, log)
+        else:
+            _make_sealed(step, plan, builder, jobs, scratch, log)
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.copyfile(log, builder.logs / f"{step.name}.log")
+    absent = [name for name in step.outputs if not (scratch / "out" / name).exists()]
+    if absent:
+        raise ProductError(f"step {step.name} ended well without its declared output {', '.join(absent)}")
+
+
+def _make_root(step: RootStep, builder: Builder, scratch: Path, log: Path) -> None:
+    from boardwright.build.roots import make_root
+
+    (scratch / "out").mkdir()
+    make_root(
+        step,
+        builder.downloads,
+        scratch / "out" / step.output,
+        log,
+        lambda text: builder.progress.line(step.name, text),
+    )
+
+
+def _make_sealed(step: Step, plan: Plan, builder: Builder, jobs: Jobs, scratch: Path, log: Path) -> None:
+    def out(name: str) -> Path:
+        entry = builder.store.find(plan[name].key)
+        if entry is None:
+            raise HostError(f"store entry of {name} was damaged while in use", hint="run the build again")
+        return entry.out
+
+    outputs = {name: out(name) for name in plan[step.name].needs}
+    with _kept_tree(step, builder, scratch) as tree:
+        for name in ("work", "out"):
+            (scratch / name).mkdir()
+        (scratch / "script").write_text(step.script)
+        read_only = stage(step, scratch, outputs, lambda wanted: _downloaded(wanted, builder))
+        writable = {"/work": scratch / "work", "/out": scratch / "out", INSIDE: jobs.path}
+        if tree:
+            writable["/tree"] = tree
+        if step.ccache:
+            writable["/cache/ccache"] = builder.cache / "ccache"
+            (builder.cache / "ccache").mkdir(parents=True, exist_ok=True)
+        seal = sandbox.Seal(
+            outputs[step.environment] / "root",
+            {**read_only, "/step": scratch / "script"},
+            writable,
+            {**_fixed(step), **jobs.variables(), **builder.variables},
+            "/work",
+        )
+        command = sandbox.argv(seal, ["/bin/bash", "-euo", "pipefail", "/step"])
+        status = run.run(command, log, line=lambda text: builder.progress.line(step.name, text))
+    if status != 0:
+        raise _failure(step, status, log, builder)
+
+
+def _fixed(step: Step) -> dict[str, str]:
+    fixed = {"SOURCE_DATE_EPOCH": str(step.epoch), "PYTHONDONTWRITEBYTECODE": "1", **step.variables}
+    return {**fixed, "CCACHE_DIR": "/cache/ccache"} if step.ccache else fixed
+
+
+@contextlib.contextmanager
+def _kept_tree(step: Step, builder: Builder, scratch: Path) -> Iterator[Path | None]:
+    """The directory a step keeps between builds, locked; a fresh one when trees are not kept."""
+    if step.kept_tree is None:
+        yield None
+        return
+    tree = builder.cache / "trees" / step.kept_tree if builder.keep_trees else scratch / "tree"
+    tree.mkdir(parents=True, exist_ok=True)
+    with builder.store.locked(f"tree-{step.kept_tree}") if builder.keep_trees else contextlib.nullcontext():
+        yield tree
+
+
+def _downloaded(wanted: Download, builder: Builder) -> Path:
+    from boardwright.build.fetch import verified
+
+    return verified(wanted, builder.downloads)
+
+
+def _failure(step: Step, status: int, log: Path, builder: Builder) -> BoardwrightError:
+    text = log.read_text(errors="replace")
+    tail = text.splitlines()[-TAIL_LINES:]
+    shown = "\n".join(f"  | {line}" for line in tail)
+    where = builder.logs / f"{step.name}.log"
+    message = f"step {step.name} failed with exit status {status}; the last lines of {_short(where)}:\n{shown}"
+    if "No space left on device" in text or "ENOSPC" in text:
+        return HostError(message, hint=f"the disk of {builder.store.directory} is full: make room there")
+    return ProductError(message, hint=f"`invoke shell --step {step.name}` opens a shell where it ran")
+
+
+def _short(path: Path) -> str:
+    with contextlib.suppress(ValueError):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
+
+
+def default_jobs() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+Note = Callable[[str], None]

@@ -1,0 +1,98 @@
+"""Processes of a build: started in sessions of their own, logged, and all gone when we stop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+_running: set[subprocess.Popen[bytes]] = set()
+_lock = threading.Lock()
+_stopping = threading.Event()
+
+
+class Stopped(Exception):
+    """The build is being stopped; no error of its own."""
+
+
+def run(
+    command: list[str],
+    log: Path,
+    *,
+    line: Callable[[str], None] = lambda text: None,
+    environment: Mapping[str, str] | None = None,
+    umask: int = 0o022,
+) -> int:
+    """Run ``command``, append what it prints to ``log``, call ``line`` with each line; its exit status.
+
+    The command has no standard input and the given environment only (by default ours). Raises
+    :class:`Stopped` when :func:`stop_all` was called, ``OSError`` when it cannot start or be logged.
+    """
+    with log.open("ab", buffering=0) as file, _started(command, environment, umask) as process:
+        assert process.stdout is not None
+        for raw in process.stdout:
+            file.write(raw)
+            if text := raw.decode(errors="replace").rstrip():
+                line(text)
+        status = process.wait()
+    if _stopping.is_set():
+        raise Stopped
+    return status
+
+
+@contextlib.contextmanager
+def _started(command: list[str], environment: Mapping[str, str] | None, umask: int):  # type: ignore[no-untyped-def]
+    with _lock:
+        if _stopping.is_set():
+            raise Stopped
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            umask=umask,
+            env=None if environment is None else dict(environment),
+        )
+        _running.add(process)
+    try:
+        yield process
+    finally:
+        _end(process)
+        with _lock:
+            _running.discard(process)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _end(process: subprocess.Popen[bytes], patience: float = 3.0) -> None:
+    """End a process group: asked first, then killed."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+
+
+def stop_all() -> None:
+    """End everything :func:`run` started and refuse to start more; returns when all are gone."""
+    with _lock:
+        _stopping.set()
+        processes = list(_running)
+    for process in processes:
+        _end(process)
+
+
+def resume() -> None:
+    """Allow processes again after :func:`stop_all`."""
+    _stopping.clear()
+
+
+def stopping() -> bool:
+    return _stopping.is_set()
