@@ -183,7 +183,7 @@ def _make_sealed(step: Step, plan: Plan, builder: Builder, jobs: Jobs, scratch: 
             outputs[step.environment] / "root",
             {**read_only, "/step": scratch / "script"},
             writable,
-            {**_fixed(step), **jobs.variables(), **builder.variables},
+            {**fixed_variables(step), **jobs.variables(), **builder.variables},
             "/work",
         )
         command = sandbox.argv(seal, ["/bin/bash", "-euo", "pipefail", "/step"])
@@ -192,7 +192,8 @@ def _make_sealed(step: Step, plan: Plan, builder: Builder, jobs: Jobs, scratch: 
         raise _failure(step, status, log, builder)
 
 
-def _fixed(step: Step) -> dict[str, str]:
+def fixed_variables(step: Step) -> dict[str, str]:
+    """The variables of a sealed step that are the same on every host."""
     fixed = {"SOURCE_DATE_EPOCH": str(step.epoch), "PYTHONDONTWRITEBYTECODE": "1", **step.variables}
     return {**fixed, "CCACHE_DIR": "/cache/ccache"} if step.ccache else fixed
 

@@ -98,6 +98,8 @@ class Vendor(Record):
     """A file that may not be redistributed: the user supplies it; it is named by SHA-256."""
 
     sha256: str
+    size: int | None = None
+    """Bytes; may be left out, the SHA-256 decides."""
     path: str | None = None
     url: str | None = None
 

@@ -27,6 +27,8 @@ class EnvironmentRecipe(RecipeBase, tag="environment"):
     suite: str
     packages: list[str]
     architecture: Literal["amd64"] = "amd64"
+    options: list[str] = []
+    """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
 
 
 class KernelRecipe(RecipeBase, tag="kernel"):
@@ -56,6 +58,8 @@ class RootfsRecipe(RecipeBase, tag="rootfs"):
     suite: str
     packages: list[str]
     architecture: Literal["arm64"] = "arm64"
+    options: list[str] = []
+    """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
     exclude: list[str] = []
     """Paths left out of the tarball, such as ``/usr/share/doc``; globs allowed."""
 

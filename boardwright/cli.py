@@ -1,0 +1,59 @@
+"""From verbs to exit statuses: the one place where an error becomes text for a user."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from invoke import Context, Exit
+
+from boardwright.errors import BoardwrightError, ExitStatus
+
+ISSUE_HINT = "set BOARDWRIGHT_TRACEBACK=1 to see where, and please report it"
+
+
+def verb(function: Callable[..., int | None]) -> Callable[..., None]:
+    """Make a verb of a function: its errors go to stderr as text, its return value is the exit status."""
+
+    @functools.wraps(function)
+    def wrapped(context: Context, *args: Any, **kwargs: Any) -> None:
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            status = function(context, *args, **kwargs) or 0
+        except BoardwrightError as error:
+            _show(error)
+            status = error.exit_status
+        except KeyboardInterrupt:
+            print("\ninterrupted; nothing half-made was kept", file=sys.stderr)
+            status = ExitStatus.INTERRUPTED
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            status = ExitStatus.HOST
+        except Exception as error:  # the edge of the program: whatever is left is our own fault
+            if os.environ.get("BOARDWRIGHT_TRACEBACK"):
+                raise
+            print(f"error: internal fault: {type(error).__name__}: {error}", file=sys.stderr)
+            print(f"hint: {ISSUE_HINT}", file=sys.stderr)
+            status = ExitStatus.HOST
+        if status:
+            raise Exit(code=int(status))
+
+    return wrapped
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _show(error: BoardwrightError) -> None:
+    from boardwright.errors import InputErrors
+
+    for one in error.errors if isinstance(error, InputErrors) else [error]:
+        text = f"error: {one.place}: {one.message}" if one.place else f"error: {one.message}"
+        print(text, file=sys.stderr)
+        if one.hint:
+            print(f"hint: {one.hint}", file=sys.stderr)

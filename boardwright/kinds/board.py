@@ -1,0 +1,70 @@
+"""All the steps of a board: which recipe's step feeds which."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from boardwright.build.step import AnyStep
+from boardwright.errors import InputError, Place
+from boardwright.kinds import environment, image, kernel, loader, rootfs
+from boardwright.kinds.context import Context
+from boardwright.schema import recipe as recipes
+
+R = TypeVar("R", bound=recipes.RecipeBase)
+
+QEMU_ENVIRONMENT = "tools-qemu"
+
+
+def steps(context: Context) -> list[AnyStep]:
+    """Every step that the board's image and its emulation can need."""
+    board = context.board
+    kernel_step = _kernel(context, board.kernel.recipe)
+    overlays = loader.overlays_step(context, _recipe(context, "overlays", recipes.OverlaysRecipe), kernel_step.name)
+    root_base, root = rootfs.steps(
+        context, _recipe(context, board.rootfs.recipe, recipes.RootfsRecipe), kernel_step.name
+    )
+    made: list[AnyStep] = [kernel_step, overlays, root_base, root]
+    loader_name = board.boot.loader
+    if loader_name:
+        made.append(loader.step(context, _recipe(context, loader_name, recipes.LoaderRecipe)))
+    made += image.steps(
+        context,
+        _recipe(context, "image", recipes.ImageRecipe),
+        image.Parts(kernel_step.name, root.name, overlays.name, loader_name),
+    )
+    return [*_environments(context, made), *made]
+
+
+def image_targets(context: Context) -> tuple[str, ...]:
+    """The steps whose outputs ``invoke build`` publishes."""
+    loader_name = context.board.boot.loader
+    return ("image", "image-zst", context.board.kernel.recipe, context.board.rootfs.recipe, "overlays") + (
+        (loader_name,) if loader_name else ()
+    )
+
+
+def _kernel(context: Context, name: str) -> AnyStep:
+    found = context.project.recipe(name)
+    if isinstance(found, recipes.KernelRecipe):
+        return kernel.step(context, found)
+    if isinstance(found, recipes.DebianKernelRecipe):
+        return kernel.debian_step(context, found)
+    raise InputError(
+        f"expected a recipe of kind kernel or debian-kernel, found {name!r}",
+        place=Place(f"boards/{context.board.board}/board.yaml"),
+    )
+
+
+def _recipe(context: Context, name: str, kind: type[R]) -> R:
+    found = context.project.recipe(name)
+    if not isinstance(found, kind):
+        wanted = kind.__struct_config__.tag
+        raise InputError(f"expected a recipe of kind {wanted}", place=Place(f"recipes/{name}.yaml"))
+    return found
+
+
+def _environments(context: Context, made: list[AnyStep]) -> list[AnyStep]:
+    names = {step.environment for step in made if hasattr(step, "environment")} | {QEMU_ENVIRONMENT}
+    return [
+        environment.step(context, _recipe(context, name, recipes.EnvironmentRecipe)) for name in sorted(names)
+    ]

@@ -1,0 +1,85 @@
+"""What a kind may look at when it turns a recipe into steps: the project's files and locks, by content."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boardwright.build import digest
+from boardwright.build.step import Download, LocalFile, Package, Rendered
+from boardwright.errors import InputError, Place
+from boardwright.schema.board import Board, Local
+from boardwright.schema.lock import Lock
+from boardwright.schema.project import Project
+
+KINDS = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Context:
+    """One board of a project, with everything its kinds need. Reads files, changes nothing."""
+
+    project: Project
+    board: Board
+    local: Local
+    variant: str | None = None
+
+    @property
+    def root(self) -> Path:
+        return self.project.root
+
+    def lock(self, name: str) -> Lock:
+        """The lock of a recipe. Raises ``InputError`` when it was never made."""
+        lock = self.project.lock(name)
+        if lock is None:
+            raise InputError(
+                f"recipe {name} has no lock",
+                place=Place(f"recipes/{name}.yaml"),
+                hint=f"run `invoke lock --recipe {name}`",
+            )
+        return lock
+
+    def file(self, path: str) -> LocalFile:
+        """A file or tree of the project. Raises ``InputError`` when it is not there."""
+        return LocalFile(str(self._existing(path)), digest.of_tree(self.root / path))
+
+    def rendered(self, path: str, variables: Mapping[str, Any]) -> Rendered:
+        """A file or tree of the project whose templates are rendered with ``variables``."""
+        text = json.dumps(variables, sort_keys=True)
+        return Rendered(str(self._existing(path)), digest.of_tree(self.root / path), text)
+
+    def _existing(self, path: str) -> Path:
+        if not (self.root / path).exists():
+            raise InputError("no such file or directory", place=Place(path))
+        return self.root / path
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """Digest from which the identifiers of the image derive: the board and every lock of its recipes."""
+        locks = {name: digest.of_file(path) for name, path in self._locks_used()}
+        return digest.of_json({"board": self.board.board, "variant": self.variant, "locks": locks})
+
+    def _locks_used(self) -> list[tuple[str, Path]]:
+        names = {self.board.kernel.recipe, self.board.rootfs.recipe}
+        if self.board.boot.loader:
+            names.add(self.board.boot.loader)
+        return [(name, self.root / "recipes" / f"{name}.lock.json") for name in sorted(names)]
+
+
+def script(kind: str) -> str:
+    """The script of a kind: ``boardwright/kinds/<kind>.sh``."""
+    return (KINDS / f"{kind}.sh").read_text()
+
+
+def packages(lock: Lock) -> tuple[Package, ...]:
+    """The files of a lock as the packages of a root."""
+    return tuple(Package(f.package, f.version, f.architecture, f.path, f.size, f.sha256) for f in lock.files)
+
+
+def downloads(lock: Lock, directory: str) -> dict[str, Download]:
+    """The files of a lock as inputs ``<directory>/<file name>``."""
+    return {f"{directory}/{Path(f.path).name}": Download(f.path, f.size, f.sha256) for f in lock.files}

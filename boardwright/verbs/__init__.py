@@ -1,0 +1,1 @@
+"""One function a verb: the joints between the rooms below."""

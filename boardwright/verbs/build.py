@@ -1,0 +1,66 @@
+"""``invoke build``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from boardwright.build import executor
+from boardwright.build.plan import Plan
+from boardwright.build.publish import Artifact, is_current
+from boardwright.build.store import cache_directory
+from boardwright.verbs.common import Request, open_store, request, say
+
+
+def build(root: Path, board: str, variant: str, jobs: int, step: str) -> int:
+    """Build and publish; with ``step`` only that step, into the store."""
+    asked = request(root, board, variant)
+    plan = asked.plan(step) if step else asked.plan()
+    artifacts = published(asked)
+    if not step and is_current(plan, artifacts, asked.out):
+        say(f"{asked.out.relative_to(root)}: up to date, nothing to do")
+        return 0
+    _build(asked, plan, jobs, publishing=not step)
+    return 0
+
+
+def published(asked: Request) -> list[Artifact]:
+    """What ``out/<board>/`` holds."""
+    board, kernel = asked.board_name, asked.context.board.kernel.recipe
+    return [
+        Artifact(f"{board}.img", "image", f"{board}.img"),
+        Artifact(f"{board}.bmap", "image", f"{board}.bmap"),
+        Artifact(f"{board}.img.zst", "image-zst", f"{board}.img.zst"),
+        Artifact("kernel.config", kernel, "config"),
+        Artifact("System.map", kernel, "System.map"),
+        Artifact("packages.json", asked.context.board.rootfs.recipe, "packages.json"),
+    ]
+
+
+def builder(asked: Request, jobs: int = 0) -> executor.Builder:
+    """A builder for this request, with progress on stderr."""
+    from boardwright.build.progress import for_terminal
+
+    return executor.Builder(
+        cache=cache_directory(),
+        store=open_store(),
+        logs=asked.out / "logs",
+        progress=for_terminal(),
+        jobs=jobs or executor.default_jobs(),
+    )
+
+
+def _build(asked: Request, plan: Plan, jobs: int, *, publishing: bool) -> None:
+    import time
+
+    from boardwright.build.progress import duration
+
+    since = time.monotonic()
+    entries = executor.build(plan, builder(asked, jobs))
+    if publishing:
+        from boardwright.build.publish import describe, publish
+        from boardwright.verbs.summary import describe_request, summary
+
+        manifest = describe(plan, entries, describe_request(asked, entries), asked.project.root)
+        publish(plan, entries, published(asked), manifest, asked.out)
+        say(summary(asked, manifest))
+    say(f"done in {duration(time.monotonic() - since)}")

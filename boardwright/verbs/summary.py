@@ -1,0 +1,71 @@
+"""What a build says about itself at the end, and writes into its manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from boardwright.build.store import Entry
+from boardwright.schema.recipe import DebianKernelRecipe, KernelRecipe
+from boardwright.verbs.common import Request
+
+
+def describe_request(asked: Request, entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """The manifest's account of the board: what it holds, what is left out and why."""
+    board = asked.context.board
+    kernel = entries[board.kernel.recipe].out
+    return {
+        "board": board.board,
+        "variant": asked.variant,
+        "kernel": {
+            "recipe": board.kernel.recipe,
+            "release": (kernel / "release").read_text().strip(),
+            "patches": _patches(asked),
+        },
+        "boot": json.loads((entries["image"].out / "boot.json").read_text()),
+        "left_out": left_out(asked, entries),
+    }
+
+
+def _patches(asked: Request) -> list[str]:
+    found = asked.context.project.recipe(asked.context.board.kernel.recipe)
+    own = found.patches if isinstance(found, KernelRecipe) else []
+    return [*own, *asked.context.board.kernel.patches] if isinstance(found, KernelRecipe) else []
+
+
+def left_out(asked: Request, entries: Mapping[str, Entry]) -> dict[str, str]:
+    """What a user might expect in this image and does not get, each with the reason."""
+    board, reasons = asked.context.board, dict[str, str]()
+    if isinstance(asked.context.project.recipe(board.kernel.recipe), DebianKernelRecipe):
+        reasons["patches"] = "the kernel is Debian's own package: nothing was compiled, no patch applied"
+    if board.boot.loader is None:
+        reasons["loader"] = "this variant builds none; the board boots it with the U-Boot in its SPI flash"
+    else:
+        loader = json.loads((entries[board.boot.loader].out / "loader.json").read_text())
+        for name, reason in loader.get("left_out", {}).items():
+            reasons[name] = reason
+    overlays = json.loads((entries["overlays"].out / "overlays.json").read_text())
+    for overlay in overlays if isinstance(overlays, list) else overlays.get("overlays", []):
+        if overlay["state"] != "applied":
+            reasons[f"overlay {overlay['name']}"] = overlay["reason"]
+    if asked.context.local.root_password_hash is None and not asked.context.local.ssh_authorized_keys:
+        reasons["remote login"] = "local.yaml names no SSH key and no password: login is on the console only"
+    return reasons
+
+
+def summary(asked: Request, manifest: Mapping[str, Any]) -> str:
+    """The lines shown after a build."""
+    out = asked.out.relative_to(asked.project.root) if asked.out.is_relative_to(Path.cwd()) else asked.out
+    kernel, board = manifest["kernel"], asked.board_name
+    image = asked.out / f"{board}.img"
+    size, data = image.stat().st_size, image.stat().st_blocks * 512
+    patches = ", ".join(kernel["patches"]) or "no patches"
+    lines = [
+        f"{out}/{board}.img   {size / 2**20:.0f} MiB, {data / 2**20:.0f} MiB of data",
+        f"  kernel {kernel['release']} ({patches})",
+        f"  sha256 {manifest.get('artifacts', {}).get(f'{board}.img', '')}",
+        *(f"  left out: {name}: {reason}" for name, reason in manifest["left_out"].items()),
+    ]
+    return "\n".join(line for line in lines if line.strip() != "sha256")

@@ -1,0 +1,134 @@
+"""The verbs. Each calls one function of boardwright; `invoke --help VERB` shows an example."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from invoke import Context, task
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from boardwright.cli import verb
+
+ROOT = Path(__file__).parent
+BOARD = {"board": "a directory of boards/ (may be left out when there is only one)"}
+VARIANT = {**BOARD, "variant": "a variant of the board file, such as quick"}
+JSON = {"json": "machine-readable output on stdout"}
+
+
+@task(help={**VARIANT, "jobs": "processes at once (default: processors)", "step": "only up to this step"})
+@verb
+def build(_: Context, board: str = "", variant: str = "", jobs: int = 0, step: str = "") -> int:
+    """Build the board's image into out/<board>/. Example: invoke build --board rock5b --variant quick"""
+    from boardwright.verbs.build import build
+
+    return build(ROOT, board, variant, jobs, step)
+
+
+@task(help={**VARIANT, **JSON})
+@verb
+def plan(_: Context, board: str = "", variant: str = "", json: bool = False) -> int:
+    """List the steps, their keys and which are missing. Example: invoke plan --board rock5b"""
+    from boardwright.verbs.plan import plan
+
+    return plan(ROOT, board, variant, json)
+
+
+@task(positional=["step"], help={**VARIANT, "step": "the step to explain"})
+@verb
+def explain(_: Context, step: str, board: str = "", variant: str = "") -> int:
+    """Name the inputs of a step that changed since the last build. Example: invoke explain linux-7.3"""
+    from boardwright.verbs.plan import explain
+
+    return explain(ROOT, step, board, variant)
+
+
+@task(help={**BOARD, **JSON})
+@verb
+def check(_: Context, board: str = "", json: bool = False) -> int:
+    """Validate board, recipe and lock files; nothing is built. Example: invoke check --json"""
+    from boardwright.verbs.check import check
+
+    return check(ROOT, board, json)
+
+
+@task(help={"recipe": "only this recipe (default: all)", "dry-run": "show the difference, write nothing"})
+@verb
+def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
+    """Resolve packages and sources again and show what changed. Example: invoke lock --recipe rootfs"""
+    from boardwright.verbs.lock import lock
+
+    return lock(ROOT, recipe, dry_run)
+
+
+@task(help={**VARIANT, "target": "where the image runs: qemu", "u-boot": "boot through U-Boot", "json": "…"})
+@verb
+def bringup(_: Context, board: str = "", variant: str = "", target: str = "qemu", u_boot: bool = False) -> int:
+    """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
+    from boardwright.verbs.bringup import bringup
+
+    return bringup(ROOT, board, variant, target, u_boot)
+
+
+@task(help={**VARIANT, "u-boot": "boot through U-Boot instead of directly", "device": "another -device for QEMU"})
+@verb
+def qemu(_: Context, board: str = "", variant: str = "", u_boot: bool = False, device: str = "") -> int:
+    """An interactive console on the built image. Example: invoke qemu --board rock5b"""
+    from boardwright.verbs.bringup import qemu
+
+    return qemu(ROOT, board, variant, u_boot, device)
+
+
+@task(help={**VARIANT, "step": "the step whose environment and inputs to open"})
+@verb
+def shell(_: Context, step: str, board: str = "", variant: str = "") -> int:
+    """A shell where a step runs. Example: invoke shell --step rootfs --board rock5b"""
+    from boardwright.verbs.shell import shell
+
+    return shell(ROOT, step, board, variant)
+
+
+@task(help=JSON)
+@verb
+def doctor(_: Context, json: bool = False) -> int:
+    """Say what this host lacks and how to get it. Example: invoke doctor"""
+    from boardwright.verbs.doctor import doctor
+
+    return doctor(ROOT, json)
+
+
+@task(help={"gc": "remove the least recently used entries", "max-size": "what may stay, such as 20GiB", **JSON})
+@verb
+def store(_: Context, gc: bool = False, max_size: str = "20GiB", json: bool = False) -> int:
+    """Show or bound what the cache holds. Example: invoke store --gc --max-size 10GiB"""
+    from boardwright.verbs.store import store
+
+    return store(gc, max_size, json)
+
+
+@task(help={**VARIANT, "step": "compare only this step (repeatable with commas)"})
+@verb
+def reproduce(_: Context, board: str = "", variant: str = "", step: str = "") -> int:
+    """Build twice under different conditions and compare. Example: invoke reproduce --board rock5b"""
+    from boardwright.verbs.reproduce import reproduce
+
+    return reproduce(ROOT, board, variant, step)
+
+
+@task(help={**VARIANT})
+@verb
+def layout(_: Context, board: str = "", variant: str = "") -> int:
+    """Draw the partitions and the memory of a board. Example: invoke layout --board rock5b"""
+    from boardwright.verbs.plan import layout
+
+    return layout(ROOT, board, variant)
+
+
+@task(help={"e2e": "also the tests that build and boot images (minutes)", "select": "pytest -k"})
+@verb
+def test(_: Context, e2e: bool = True, select: str = "") -> int:
+    """Run the project's tests. Example: invoke test --no-e2e"""
+    from boardwright.verbs.test import test
+
+    return test(ROOT, e2e, select)
