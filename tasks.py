@@ -17,13 +17,22 @@ VARIANT = {**BOARD, "variant": "a variant of the board file, such as quick"}
 JSON = {"json": "machine-readable output on stdout"}
 
 
-@task(help={**VARIANT, "jobs": "processes at once (default: processors)", "step": "only up to this step"})
+@task(
+    help={
+        **VARIANT,
+        "jobs": "processes at once (default: processors)",
+        "step": "only these steps and what they need, not published (commas between)",
+        "every-step": "also steps whose outputs nothing missing needs",
+    }
+)
 @verb
-def build(_: Context, board: str = "", variant: str = "", jobs: int = 0, step: str = "") -> int:
+def build(
+    _: Context, board: str = "", variant: str = "", jobs: int = 0, step: str = "", every_step: bool = False
+) -> int:
     """Build the board's image into out/<board>/. Example: invoke build --board rock5b --variant quick"""
     from boardwright.verbs.build import build
 
-    return build(ROOT, board, variant, jobs, step)
+    return build(ROOT, board, variant, jobs, step, every_step)
 
 
 @task(help={**VARIANT, **JSON})
@@ -62,7 +71,7 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
     return lock(ROOT, recipe, dry_run)
 
 
-@task(help={**VARIANT, "target": "where the image runs: qemu", "u-boot": "boot through U-Boot", "json": "…"})
+@task(help={**VARIANT, "target": "where the image runs: qemu", "u-boot": "boot through U-Boot"})
 @verb
 def bringup(_: Context, board: str = "", variant: str = "", target: str = "qemu", u_boot: bool = False) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""

@@ -6,9 +6,9 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from boardwright.build import plan as plans
@@ -26,16 +26,16 @@ TAIL_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Where a build works. ``variables`` reach every sealed step without being part of its key: they
-    exist for ``invoke reproduce``, which varies what must not matter."""
+    """Where a build works. ``clock`` (``+400d``) shifts what sealed steps take for the time, through
+    libfaketime of their environment; it exists for ``invoke reproduce``, which varies what must not matter,
+    and goes without kept trees and compiler cache."""
 
     cache: Path
     store: Store
     logs: Path
     progress: Progress
     jobs: int
-    keep_trees: bool = True
-    variables: Mapping[str, str] = field(default_factory=dict)
+    clock: str | None = None
 
     @property
     def downloads(self) -> Path:
@@ -177,13 +177,13 @@ def _make_sealed(step: Step, plan: Plan, builder: Builder, jobs: Jobs, scratch: 
         if tree:
             writable["/tree"] = tree
         if step.ccache:
-            writable["/cache/ccache"] = builder.cache / "ccache"
             (builder.cache / "ccache").mkdir(parents=True, exist_ok=True)
+            writable["/cache/ccache"] = builder.cache / "ccache"
         seal = sandbox.Seal(
             outputs[step.environment] / "root",
             {**read_only, "/step": scratch / "script"},
             writable,
-            {**fixed_variables(step), **jobs.variables(), **builder.variables},
+            {**fixed_variables(step), **jobs.variables(), **_clock(outputs[step.environment] / "root", builder)},
             "/work",
         )
         command = sandbox.argv(seal, ["/bin/bash", "-euo", "pipefail", "/step"])
@@ -198,15 +198,23 @@ def fixed_variables(step: Step) -> dict[str, str]:
     return {**fixed, "CCACHE_DIR": "/cache/ccache"} if step.ccache else fixed
 
 
+def _clock(root: Path, builder: Builder) -> dict[str, str]:
+    if builder.clock is None:
+        return {}
+    found = next(root.glob("usr/lib/*/faketime/libfaketime.so.1"), None)
+    library = {"LD_PRELOAD": f"/{found.relative_to(root)}", "FAKETIME": builder.clock} if found else {}
+    return {**library, "NO_FAKE_STAT": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
 @contextlib.contextmanager
 def _kept_tree(step: Step, builder: Builder, scratch: Path) -> Iterator[Path | None]:
     """The directory a step keeps between builds, locked; a fresh one when trees are not kept."""
     if step.kept_tree is None:
         yield None
         return
-    tree = builder.cache / "trees" / step.kept_tree if builder.keep_trees else scratch / "tree"
+    tree = builder.cache / "trees" / step.kept_tree if builder.clock is None else scratch / "tree"
     tree.mkdir(parents=True, exist_ok=True)
-    with builder.store.locked(f"tree-{step.kept_tree}") if builder.keep_trees else contextlib.nullcontext():
+    with builder.store.locked(f"tree-{step.kept_tree}") if builder.clock is None else contextlib.nullcontext():
         yield tree
 
 
@@ -237,5 +245,3 @@ def default_jobs() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0))
 
-
-Note = Callable[[str], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from boardwright.build import executor
@@ -11,15 +12,17 @@ from boardwright.build.store import cache_directory
 from boardwright.verbs.common import Request, open_store, request, say
 
 
-def build(root: Path, board: str, variant: str, jobs: int, step: str) -> int:
-    """Build and publish; with ``step`` only that step, into the store."""
+def build(root: Path, board: str, variant: str, jobs: int, step: str, every_step: bool = False) -> int:
+    """Build and publish; with ``step`` only those steps, into the store."""
     asked = request(root, board, variant)
-    plan = asked.plan(step) if step else asked.plan()
+    plan = asked.plan(*step.split(",")) if step else asked.plan()
+    if every_step:
+        plan = Plan(plan.steps, tuple(plan.steps))
     artifacts = published(asked)
-    if not step and is_current(plan, artifacts, asked.out):
+    if not step and not every_step and is_current(plan, artifacts, asked.out):
         say(f"{asked.out.relative_to(root)}: up to date, nothing to do")
         return 0
-    _build(asked, plan, jobs, publishing=not step)
+    _build(asked, plan, jobs, publishing=not step and not every_step)
     return 0
 
 
@@ -46,6 +49,7 @@ def builder(asked: Request, jobs: int = 0) -> executor.Builder:
         logs=asked.out / "logs",
         progress=for_terminal(),
         jobs=jobs or executor.default_jobs(),
+        clock=os.environ.get("BOARDWRIGHT_CLOCK"),
     )
 
 
