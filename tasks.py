@@ -73,14 +73,22 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
 
 @task(help={**VARIANT, "target": "where the image runs: qemu", "u-boot": "boot through U-Boot"})
 @verb
-def bringup(_: Context, board: str = "", variant: str = "", target: str = "qemu", u_boot: bool = False) -> int:
+def bringup(
+    _: Context, board: str = "", variant: str = "", target: str = "qemu", u_boot: bool = False
+) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
 
     return bringup(ROOT, board, variant, target, u_boot)
 
 
-@task(help={**VARIANT, "u-boot": "boot through U-Boot instead of directly", "device": "another -device for QEMU"})
+@task(
+    help={
+        **VARIANT,
+        "u-boot": "boot through U-Boot instead of directly",
+        "device": "another -device for QEMU",
+    }
+)
 @verb
 def qemu(_: Context, board: str = "", variant: str = "", u_boot: bool = False, device: str = "") -> int:
     """An interactive console on the built image. Example: invoke qemu --board rock5b"""
@@ -107,7 +115,9 @@ def doctor(_: Context, json: bool = False) -> int:
     return doctor(ROOT, json)
 
 
-@task(help={"gc": "remove the least recently used entries", "max-size": "what may stay, such as 20GiB", **JSON})
+@task(
+    help={"gc": "remove the least recently used entries", "max-size": "what may stay, such as 20GiB", **JSON}
+)
 @verb
 def store(_: Context, gc: bool = False, max_size: str = "20GiB", json: bool = False) -> int:
     """Show or bound what the cache holds. Example: invoke store --gc --max-size 10GiB"""

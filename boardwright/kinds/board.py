@@ -19,7 +19,9 @@ def steps(context: Context) -> list[AnyStep]:
     """Every step that the board's image and its emulation can need."""
     board = context.board
     kernel_step = _kernel(context, board.kernel.recipe)
-    overlays = loader.overlays_step(context, _recipe(context, "overlays", recipes.OverlaysRecipe), kernel_step.name)
+    overlays = loader.overlays_step(
+        context, _recipe(context, "overlays", recipes.OverlaysRecipe), kernel_step.name
+    )
     root_base, root = rootfs.steps(
         context, _recipe(context, board.rootfs.recipe, recipes.RootfsRecipe), kernel_step.name
     )

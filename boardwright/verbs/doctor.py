@@ -67,8 +67,10 @@ def _sealing() -> Finding:
 
 def _emulation() -> Finding:
     handler = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
-    hint = "install qemu-user-static and binfmt-support; in a container: mount -t binfmt_misc binfmt_misc " \
+    hint = (
+        "install qemu-user-static and binfmt-support; in a container: mount -t binfmt_misc binfmt_misc "
         "/proc/sys/fs/binfmt_misc && update-binfmts --enable qemu-aarch64"
+    )
     try:
         lines = handler.read_text().splitlines()
     except OSError:

@@ -31,7 +31,9 @@ def plan(root: Path, board: str, variant: str, as_json: bool) -> int:
         return 0
     width = max(len(name) for name in plan.steps)
     for row in rows:
-        print(f"{'run ' if row['runs'] else 'have'}  {row['step']:{width}}  {row['key'][:12]}  {row['title']}")
+        print(
+            f"{'run ' if row['runs'] else 'have'}  {row['step']:{width}}  {row['key'][:12]}  {row['title']}"
+        )
     return 0
 
 

@@ -73,12 +73,18 @@ def _build_elsewhere(asked: Request, plan: Plan, place: Path) -> Store:
     for name in COPIED:
         source = asked.project.root / name
         if source.is_dir():
-            shutil.copytree(source, project / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                source, project / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+            )
         elif source.exists():
             shutil.copy2(source, project / name)
     (cache / "downloads").symlink_to(cache_directory() / "downloads")
     command = [sys.executable, "-m", "invoke", "build", "--board", asked.board_name, "--every-step"]
-    command += ["--jobs", str(executor.default_jobs() + 1), *(["--variant", asked.variant] if asked.variant else [])]
+    command += [
+        "--jobs",
+        str(executor.default_jobs() + 1),
+        *(["--variant", asked.variant] if asked.variant else []),
+    ]
     command += ["--step", ",".join(plan.targets)]
     say(f"building again in {project}, under other conditions")
     status = subprocess.run(
@@ -97,7 +103,9 @@ def _elsewhere(command: list[str]) -> list[str]:
 
 
 def _other_conditions(cache: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name.startswith(("BOARDWRIGHT_", "PATH", "http"))}
+    kept = {
+        name: value for name, value in os.environ.items() if name.startswith(("BOARDWRIGHT_", "PATH", "http"))
+    }
     return {
         **kept,
         "BOARDWRIGHT_CACHE": str(cache),
@@ -113,7 +121,9 @@ def _compare(plan: Plan, first: Store, second: Store) -> Iterator[tuple[str, Dif
     for name, planned in plan.steps.items():
         entries = [store.find(planned.key) for store in (first, second)]
         if entries[1] is None:
-            raise ProductError(f"the second build has another key for step {name}: something undeclared is in it")
+            raise ProductError(
+                f"the second build has another key for step {name}: something undeclared is in it"
+            )
         assert entries[0] is not None
         yield name, _difference(name, entries[0], entries[1])
 
@@ -122,7 +132,10 @@ def _difference(step: str, first: Entry, second: Entry) -> Difference | None:
     rows = [_rows(entry) for entry in (first, second)]
     for path in sorted({*rows[0], *rows[1]}):
         if rows[0].get(path) != rows[1].get(path):
-            places = [entry.out / path if path in row else None for entry, row in zip((first, second), rows, strict=True)]
+            places = [
+                entry.out / path if path in row else None
+                for entry, row in zip((first, second), rows, strict=True)
+            ]
             return Difference(step, path, *places)
     return None
 
@@ -137,7 +150,9 @@ def _view(difference: Difference) -> str:
         return f"only the {'second' if difference.first is None else 'first'} build has it"
     program = shutil.which("diffoscope")
     if program is None:
-        kept = [_keep(path, name) for path, name in ((difference.first, "first"), (difference.second, "second"))]
+        kept = [
+            _keep(path, name) for path, name in ((difference.first, "first"), (difference.second, "second"))
+        ]
         return f"both are kept: {kept[0]} and {kept[1]} (install diffoscope to see the difference here)"
     command = [program, "--max-report-size", "20000", str(difference.first), str(difference.second)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout

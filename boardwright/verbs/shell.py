@@ -36,7 +36,11 @@ def shell(root: Path, name: str, board: str, variant: str) -> int:
         (scratch / "script").write_text(step.script)
         binds = stage(step, scratch, outputs, lambda wanted: verified(wanted, work.downloads))
         writable = {f"/{directory}": scratch / directory for directory in ("work", "out", "tree")}
-        variables = {**executor.fixed_variables(step), "JOBS": str(work.jobs), "TERM": os.environ.get("TERM", "dumb")}
+        variables = {
+            **executor.fixed_variables(step),
+            "JOBS": str(work.jobs),
+            "TERM": os.environ.get("TERM", "dumb"),
+        }
         seal = sandbox.Seal(
             outputs[step.environment] / "root",
             {**binds, "/step": scratch / "script"},
@@ -44,5 +48,7 @@ def shell(root: Path, name: str, board: str, variant: str) -> int:
             variables,
             "/work",
         )
-        say(f"the step is /step (run it with: bash -euo pipefail /step); inputs are in {', '.join(sorted(binds))}")
+        say(
+            f"the step is /step (run it with: bash -euo pipefail /step); inputs are in {', '.join(sorted(binds))}"
+        )
         return subprocess.run(sandbox.argv(seal, ["/bin/bash", "-i"]), check=False).returncode
