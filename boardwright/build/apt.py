@@ -70,7 +70,7 @@ class Apt:
 
 
 def fields(text: str) -> Fields:
-    """``Name: value`` lines; lines that start with a blank continue the one before, kept apart by newlines."""
+    """``Name: value`` lines; lines that start with a blank continue the value, after a newline."""
     found: Fields = {}
     name = ""
     for line in text.splitlines():

@@ -75,7 +75,9 @@ def resolve(recipe: Recipe, mirrors: tuple[str, ...], cache: Path, *, file: Path
     return _lock(recipe, found, apt.epoch())
 
 
-def _index(mirrors: tuple[str, ...], cache: Path, suite: str, architecture: str, sources: bool = False) -> Apt:
+def _index(
+    mirrors: tuple[str, ...], cache: Path, suite: str, architecture: str, sources: bool = False
+) -> Apt:
     """apt with the index of the first mirror that serves ``suite``."""
     failures: list[BoardwrightError] = []
     for address in mirrors:

@@ -65,7 +65,7 @@ def require(found: tuple[str, ...]) -> None:
 
 def _checked(word: str) -> str:
     if word.startswith("/"):
-        return f"file://{_base(word)}"
+        return Path(word).as_uri()
     parts = urllib.parse.urlsplit(word)
     if parts.scheme not in ("http", "https", "file") or not (parts.netloc or parts.scheme == "file"):
         raise InputError(f"{VARIABLE}: expected addresses such as http://example.org/debian, found {word!r}")
