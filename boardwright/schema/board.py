@@ -44,7 +44,7 @@ class Kernel(Record):
 
 class RootFileSystem(Record):
     recipe: str
-    overlays: list[str] = ["common"]
+    overlays: list[str] = msgspec.field(default_factory=lambda: ["common"])
     """Trees in ``overlays/rootfs/``, later ones win."""
     modules_load: list[str] = []
 
