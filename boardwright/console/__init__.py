@@ -1,1 +1,1 @@
-"""Serial console: transport, channel, shell, login, failure patterns."""
+"""One serial console: transport, channel, shell; one reader, one transcript, one stage."""

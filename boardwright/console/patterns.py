@@ -1,0 +1,142 @@
+"""What lines of a console mean: which stage they announce, which failure they are.
+
+Wordings: kernel 6.12 and 7.3 (``kernel/panic.c``, ``init/do_mounts.c``, ``arch/arm64/kernel/traps.c``,
+``arch/arm64/mm/fault.c``, ``kernel/hung_task.c``, ``mm/oom_kill.c``, ``kernel/rcu/tree_stall.h``),
+U-Boot 2025.01 (``common/hang.c``, ``common/spl/spl.c``), TF-A's BL31, initramfs-tools, systemd 257.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from re import _parser  # type: ignore[attr-defined]
+
+LONGEST_MATCH = 512
+"""Characters; no pattern may need more, so a window of this size never misses a match."""
+
+
+def bounded(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern that can match at most :data:`LONGEST_MATCH` characters.
+
+    Raises ``ValueError`` for ``.*`` and its like: they swallow whatever a noisy line delivers, and their
+    meaning changes with how much of it has been read.
+    """
+    longest = _parser.parse(pattern, flags).getwidth()[1]
+    if longest > LONGEST_MATCH:
+        raise ValueError(f"pattern {pattern!r} is not bounded: give each repeat a limit, such as {{0,80}}")
+    return re.compile(pattern, flags)
+
+
+class Stage(enum.IntEnum):
+    """Where the board is; only ever read from what the console says."""
+
+    OFF = 0
+    LOADER = 1
+    KERNEL = 2
+    LOGIN = 3
+    SHELL = 4
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Severity(enum.IntEnum):
+    NOTE = 0
+    """Explains a later failure, is none itself."""
+    FAULT = 1
+    """The product is faulty, but the boot may go on."""
+    FATAL = 2
+    """The boot cannot go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A line that means trouble: when (seconds since the console was opened), what, and the line."""
+
+    name: str
+    severity: Severity
+    line: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.seconds:.1f} s: {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    name: str
+    severity: Severity
+    pattern: re.Pattern[str]
+
+
+def _failures(severity: Severity, **named: str) -> list[_Failure]:
+    return [_Failure(name.replace("_", " "), severity, bounded(text)) for name, text in named.items()]
+
+
+_FAILURES = [
+    *_failures(
+        Severity.FATAL,
+        root_not_mounted=r"VFS: Unable to mount root fs|Gave up waiting for root|"
+        r"ALERT!.{0,120}(does not exist|not found)",
+        init_not_found=r"No working init found|Requested init .{0,80} failed",
+        kernel_panic=r"Kernel panic - not syncing",
+        initramfs_shell=r"^\(initramfs\)|Dropping to a shell|^BusyBox v.{0,60}built-in shell",
+        emergency_mode=r"You are in emergency mode|Entering emergency mode|Press Enter for maintenance|"
+        r"Cannot open access to console, the root account is locked",
+        loader_gave_up=r"Please RESET the board|SPL: failed to boot from all boot devices|"
+        r"^### ERROR ### Please RESET",
+    ),
+    *_failures(
+        Severity.FAULT,
+        oops=r"Internal error: (Oops|synchronous|undefined)|Unable to handle kernel |Internal error: ",
+        system_error=r"SError Interrupt on CPU",
+        kernel_bug=r"kernel BUG at |\bBUG: (?!soft lockup)",
+        soft_lockup=r"BUG: soft lockup",
+        hung_task=r"INFO: task .{1,60} blocked for more than \d{1,6} seconds",
+        rcu_stall=r"rcu: INFO: rcu_\w{1,20} (self-)?detected (expedited )?stall",
+        out_of_memory=r"Out of memory: Killed process|invoked oom-killer",
+        kernel_warning=r"WARNING: (CPU: \d{1,4} PID: |.{1,100} at .{1,80}, CPU#)",
+    ),
+    *_failures(
+        Severity.NOTE,
+        no_root_device=r"VFS: Cannot open root device|Waiting for root device ",
+        device_not_found=r"Timed out waiting for device ",
+        unit_failed=r"^\[FAILED\] |Dependency failed for ",
+        no_boot_device=r"no bootflow|No more bootdevs|\*\* Invalid partition|Unable to read file ",
+    ),
+]
+
+
+def classify(line: str, seconds: float = 0.0) -> Finding | None:
+    """The first failure that a line tells of; failures that name a cause come before their consequences."""
+    for failure in _FAILURES:
+        if failure.pattern.search(line):
+            return Finding(failure.name, failure.severity, line.strip(), seconds)
+    return None
+
+
+_MILESTONES: list[tuple[str, Stage, re.Pattern[str]]] = [
+    ("ddr", Stage.LOADER, bounded(r"^DDR (V\d|[0-9a-f]{10} )|^U-Boot TPL \d{4}\.")),
+    ("spl", Stage.LOADER, bounded(r"^U-Boot SPL \d{4}\.")),
+    ("bl31", Stage.LOADER, bounded(r"^NOTICE: {1,3}BL31: v")),
+    ("u-boot", Stage.LOADER, bounded(r"^U-Boot \d{4}\.\d\d")),
+    ("kernel", Stage.KERNEL, bounded(r"Booting Linux on physical CPU 0x|^(\[.{1,16}\] )?Linux version \d")),
+    ("systemd", Stage.KERNEL, bounded(r"systemd\[1\]: systemd \d{3}|^Welcome to ")),
+]
+MILESTONES = tuple(name for name, _, _ in _MILESTONES)
+"""In the order in which a board passes them; not every board shows every one."""
+
+
+def milestone(line: str) -> tuple[str, Stage] | None:
+    """The milestone a line announces, with the stage it belongs to."""
+    for name, stage, pattern in _MILESTONES:
+        if pattern.search(line):
+            return name, stage
+    return None
+
+
+LOGIN_PROMPT = bounded(r"(^|\n)[\w.-]{1,64} login: {0,2}\Z")
+PASSWORD_PROMPT = bounded(r"(^|\n)Password: {0,2}\Z")
+LOADER_PROMPT = bounded(r"(^|\n)(=>|U-Boot>) {0,2}\Z")
+SHELL_PROMPT = bounded(r"(^|\n)[^\n]{0,100}[#$] {0,2}\Z")

@@ -1,0 +1,115 @@
+"""The top layer's language: how a command is put to a POSIX shell so that its answer can be trusted.
+
+A few shell functions are defined on the board once. A command then is ``bw NUMBER DIGEST 'COMMAND'``:
+the board runs it only if it arrived as it was sent, and only once for a number, however often it is
+asked. The answer is a frame ::
+
+    bw-7-begin
+    7|first line of the output
+    7|second line
+    bw-7-end DIGEST STATUS
+
+whose digest covers number, status and output. Kernel messages between the lines lack the ``7|`` and fall
+away; anything that damages the frame makes the digest wrong, and the answer is asked for again, then in
+base64 (``bwc``). So noise costs time, and never makes a wrong value.
+The echo of a command cannot be taken for its answer: the words of the frame appear in no command.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+
+from boardwright.console.patterns import bounded
+
+PROMPT_TEXT = "bw# "
+PROMPT = bounded(r"(^|\n)bw# \Z")
+INTERRUPTED = 256
+"""The status of a command that was ended with Ctrl-C; no program can exit with it."""
+LONGEST_COMMAND = 2000
+"""Characters; a terminal in canonical mode holds lines of 4095 (kernel ``drivers/tty/n_tty.c``)."""
+
+ENTER = "exec sh"
+"""Away from bash, whose line editor redraws, wraps and escapes what it echoes."""
+
+SETTINGS = (
+    f"PS1='{PROMPT_TEXT}' PS2=",
+    "unset ENV; TERM=dumb; export TERM",
+    "dmesg -n 1",
+)
+FUNCTIONS = (
+    "bw_f=/run/boardwright.out",
+    "bw_sum() { sha256sum | cut -c1-16; }",
+    'bw_do() { bw_s=256; (eval "$1") >$bw_f 2>&1 </dev/null; bw_s=$?; }',
+    'bw_ok() { [ "$(printf %s "$2" | bw_sum)" = "$1" ]; }',
+    'bw_once() { [ "$bw_n" = "$1" ] || { bw_n=$1; bw_do "$2"; }; }',
+    '''bw_end() { printf '%s %s\\n' $bw_n $bw_s | cat - $bw_f | bw_sum; }''',
+    '''bw_in() { printf '\\nbw-%s-%s' $1 begin; echo; sed "s/^/$1|/"; }''',
+    '''bw_out() { printf '\\nbw-%s-%s %s %s\\n' $1 end $(bw_end) $bw_s; }''',
+    '''bw_no() { printf '\\nbw-%s-%s\\n' $1 refused; }''',
+    'bw_all() { bw_once $1 "$3"; $4 $bw_f | bw_in $1; bw_out $1; }',
+    'bw_try() { if bw_ok $2 "$3"; then bw_all "$@"; else bw_no $1; fi; }',
+    'bw() { bw_try "$1" "$2" "$3" cat; }',
+    'bwc() { bw_try "$1" "$2" "$3" base64; }',
+)
+"""Short, because a line must arrive whole to be accepted, and on a bad cable long lines never do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command printed (both streams) and its exit status."""
+
+    output: str
+    status: int
+
+    @property
+    def line(self) -> str:
+        """The output as one value, without the white space around it."""
+        return self.output.strip()
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def request(number: int, command: str, *, coded: bool = False) -> str:
+    """The line that asks for ``command``; ``coded`` asks for the output in base64.
+
+    Raises ``ValueError`` for what a line of a terminal cannot carry.
+    """
+    if len(command) > LONGEST_COMMAND or not command.isascii() or not command.isprintable():
+        raise ValueError(
+            f"expected printable ASCII of at most {LONGEST_COMMAND} characters, found {command[:60]!r}"
+        )
+    quoted = command.replace("'", "'\\''")
+    return f"{'bwc' if coded else 'bw'} {number} {digest(command.encode())} '{quoted}'"
+
+
+def end(number: int) -> re.Pattern[str]:
+    """Ends of the answer to ``number``: a whole frame (groups digest, status), or a refusal."""
+    return bounded(rf"(?:^|\n)bw-{number}-(?:refused|end ([0-9a-f]{{16}}) (\d{{1,3}}))\n")
+
+
+def answer(number: int, text: str, sum_: str, status: str, *, coded: bool = False) -> Result | None:
+    """The result in the ``text`` before an end line, or ``None`` when it is not whole."""
+    _, _, body = text.rpartition(f"bw-{number}-begin\n")
+    prefix = f"{number}|"
+    lines = [line.removeprefix(prefix) for line in body.split("\n") if line.startswith(prefix)]
+    head = f"{number} {status}\n".encode()
+    for output in _candidates(lines, coded):
+        if digest(head + output) == sum_:
+            return Result(output.decode("utf-8", "replace"), int(status))
+    return None
+
+
+def _candidates(lines: list[str], coded: bool) -> list[bytes]:
+    """What the lines may stand for; only the digest knows whether the output ended in a line feed."""
+    if coded:
+        try:
+            return [base64.b64decode("".join(lines), validate=True)]
+        except ValueError:
+            return []
+    joined = "\n".join(lines).encode()
+    return [joined + b"\n", joined] if lines else [b""]
