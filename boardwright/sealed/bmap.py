@@ -7,8 +7,10 @@ one of them reads back wrong. Runs inside the sandbox, standard library only.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import mmap
+import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -36,15 +38,33 @@ _FOOT = """    </BlockMap>
 _ZEROED = "0" * 64
 
 
-def write(image: mmap.mmap, used: Iterable[Span], jobs: int) -> str:
-    """The text of the bmap. ``used`` are the bytes that must be written, ``jobs`` the threads that hash."""
+def write(file: int, image: mmap.mmap, used: Iterable[Span], jobs: int) -> str:
+    """The text of the bmap of an open image, which is also mapped.
+
+    ``used`` are the bytes that must be written, ``jobs`` the number of threads that hash.
+    """
     pieces = list(cut(merged(used, BLOCK), PIECE))
-    view = memoryview(image)
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
-        digests = pool.map(lambda piece: hashlib.sha256(view[piece[0] : piece[1]]).hexdigest(), pieces)
+    with memoryview(image) as view, ThreadPoolExecutor(max(1, jobs)) as pool:
+        digests = pool.map(lambda piece: _digest(file, view, *piece), pieces)
         lines = [_range(piece, digest) for piece, digest in zip(pieces, digests, strict=True)]
-    view.release()
     return _sealed(len(image), sum(end - start for start, end in pieces) // BLOCK, "".join(lines))
+
+
+def _digest(file: int, view: memoryview, start: int, end: int) -> str:
+    """Journals and inode tables are holes for the most part: their zeros are hashed once for each length."""
+    try:
+        hole = os.lseek(file, start, os.SEEK_DATA) >= end
+    except OSError:  # no data behind it
+        hole = True
+    if hole:
+        return _digest_of_zeros(end - start)
+    with view[start:end] as bytes_:
+        return hashlib.sha256(bytes_).hexdigest()
+
+
+@functools.cache
+def _digest_of_zeros(length: int) -> str:
+    return hashlib.sha256(bytes(length)).hexdigest()
 
 
 def cut(spans: Iterable[Span], piece: int) -> Iterable[Span]:

@@ -7,7 +7,9 @@ directories. The tools take the time from SOURCE_DATE_EPOCH. Standard library on
 from __future__ import annotations
 
 import filecmp
+import mmap
 import os
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -54,7 +56,7 @@ def make(image: Path, partition: dict[str, Any], files: dict[str, Path]) -> None
 
 def check(image: Path, partition: dict[str, Any], files: dict[str, Path], work: Path) -> None:
     """The partition is sound and holds these files, byte for byte, and no others. Raises Fault."""
-    copy, out = work / f"{partition['name']}.fat", work / f"{partition['name']}.files"
+    copy, out = _copy(partition, work), work / f"{partition['name']}.files"
     _copy_out(image, partition, copy)
     run(["fsck.vfat", "-n", str(copy)])
     out.mkdir()
@@ -66,6 +68,19 @@ def check(image: Path, partition: dict[str, Any], files: dict[str, Path], work: 
     for name, source in files.items():
         if not filecmp.cmp(source, out / name, shallow=False):
             raise Fault(f"{name} in partition {partition['name']} differs from {source}")
+
+
+def check_unchanged(image: mmap.mmap, partition: dict[str, Any], work: Path) -> None:
+    """The partition still is what :func:`check` saw. Raises Fault."""
+    offset = partition["offset"]
+    with _copy(partition, work).open("rb", buffering=0) as copy:
+        for start, end in _data(copy.fileno(), 0, partition["size"]):
+            if os.pread(copy.fileno(), end - start, start) != image[offset + start : offset + end]:
+                raise Fault(f"partition {partition['name']} was overwritten after it was made")
+
+
+def _copy(partition: dict[str, Any], work: Path) -> Path:
+    return work / f"{partition['name']}.fat"
 
 
 def sectors_per_cluster(sectors: int) -> int:
@@ -100,15 +115,22 @@ def _parent(target: str) -> str:
 
 def _copy_out(image: Path, partition: dict[str, Any], target: Path) -> None:
     """The bytes of a partition as a file, free space as a hole: fsck.vfat knows no offset."""
-    end, position = partition["offset"] + partition["size"], partition["offset"]
+    offset = partition["offset"]
     with image.open("rb", buffering=0) as source, target.open("xb", buffering=0) as copy:
         copy.truncate(partition["size"])
-        while position < end:
-            try:
-                position = os.lseek(source.fileno(), position, os.SEEK_DATA)
-            except OSError:  # no data behind it
-                break
-            stop = min(end, os.lseek(source.fileno(), position, os.SEEK_HOLE))
-            os.lseek(copy.fileno(), position - partition["offset"], os.SEEK_SET)
-            while position < stop:
-                position += os.sendfile(copy.fileno(), source.fileno(), position, stop - position)
+        for start, end in _data(source.fileno(), offset, offset + partition["size"]):
+            os.lseek(copy.fileno(), start - offset, os.SEEK_SET)
+            while start < end:
+                start += os.sendfile(copy.fileno(), source.fileno(), start, end - start)
+
+
+def _data(file: int, position: int, end: int) -> Iterator[tuple[int, int]]:
+    """The parts of a file between two positions that are not holes, 16 MiB at most."""
+    while position < end:
+        try:
+            start = os.lseek(file, position, os.SEEK_DATA)
+        except OSError:  # a hole to the end
+            return
+        position = min(end, start + 2**24, os.lseek(file, start, os.SEEK_HOLE))
+        if start < position:
+            yield start, position

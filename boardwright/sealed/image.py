@@ -1,9 +1,9 @@
 """Put a disk image together without root, loop devices or mounts, open it again, and map its blocks.
 
 ``/in/layout.json`` says what goes where (``boardwright/layout/description.py``). The second CPU is not
-idle while mke2fs writes the root: the boot partition is made and the tarball surveyed then; and the
-finished image is checked while its blocks are hashed. Run as ``python3 -m sealed.image`` in ``/in``,
-standard library only.
+idle while mke2fs writes the root: the boot partition is made and checked then and the tarball surveyed;
+and the finished image is checked while its blocks are hashed. Run as ``python3 -m sealed.image`` in
+``/in``, standard library only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(inputs: Path = Path("/in"), work: Path = Path("/work"), out: Path = Pat
     layout = json.loads((inputs / "layout.json").read_text())
     image = out / layout["image"]
     try:
-        surveys = assemble(image, layout, inputs)
+        surveys = assemble(image, layout, inputs, work)
         publish(image, layout, inputs, surveys, work, int(os.environ.get("JOBS", "2")))
     except Fault as fault:
         print(f"error: {fault}", file=sys.stderr)
@@ -35,27 +35,29 @@ def main(inputs: Path = Path("/in"), work: Path = Path("/work"), out: Path = Pat
     return 0
 
 
-def assemble(image: Path, layout: Layout, inputs: Path) -> dict[str, root.Survey]:
+def assemble(image: Path, layout: Layout, inputs: Path, work: Path) -> dict[str, root.Survey]:
     """Write every byte of the image; what the tarballs hold, by partition."""
     with image.open("xb") as file:
         file.truncate(layout["size"])
-    gpt.make(image, layout)
     roots = [p for p in layout["partitions"] if p["filesystem"] == "ext4"]
     running = [root.begin(image, p, inputs / p["tar"]) for p in roots]
     try:
+        gpt.make(image, layout)
         for hole in layout["holes"]:
             _fill(image, hole, inputs)
         for partition in layout["partitions"]:
             if partition["filesystem"] == "vfat":
                 files = boot.contents(partition, inputs)
                 boot.make(image, partition, files)
+                boot.check(image, partition, files, work)
                 print(f"{partition['name']}: {len(files)} files")
         surveys = {p["name"]: root.survey(inputs / p["tar"]) for p in roots}
         for process, partition in zip(running, roots, strict=True):
-            root.end(process, image, partition, surveys[partition["name"]])
+            root.end(process, image, partition, surveys[partition["name"]], work)
     finally:
         for process in running:
             process.kill()
+            process.wait()
     return surveys
 
 
@@ -85,7 +87,7 @@ def publish(
     ):
         checked = beside.submit(check, image, view, layout, inputs, surveys, work)
         used = inuse.spans(view, layout)
-        text = bmap.write(view, used, jobs)
+        text = bmap.write(file.fileno(), view, used, jobs)
         checked.result()
     (image.parent / layout["bmap"]).write_text(text)
     print(f"{image.name}: {size(layout['size'])}, {size(sum(end - start for start, end in used))} to write")
@@ -100,7 +102,7 @@ def check(
         _check_hole(view, hole, inputs)
     for partition in layout["partitions"]:
         if partition["filesystem"] == "vfat":
-            boot.check(image, partition, boot.contents(partition, inputs), work)
+            boot.check_unchanged(view, partition, work)
         else:
             superblock = inuse.Superblock(view, partition["offset"])
             required = _required(partition, inputs)
