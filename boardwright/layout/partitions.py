@@ -136,7 +136,7 @@ def resolve(disk: Disk, partitions: Sequence[Partition]) -> Table:
 
 
 def faults(disk: Disk, partitions: Sequence[Partition]) -> list[LayoutError]:
-    """Everything wrong with a layout, in the order of the file. Positions are judged once sizes are right."""
+    """Everything wrong with a layout. Positions are judged once names and sizes are right."""
     found = [*_disk_faults(disk), *_hole_faults(disk), *_partition_faults(disk, partitions)]
     return found or list(_position_faults(disk, partitions))
 

@@ -39,7 +39,8 @@ def make(image: Path, partition: dict[str, Any], files: dict[str, Path]) -> None
     per_cluster = sectors_per_cluster(sectors)
     _check_room(partition, files, per_cluster * SECTOR)
     geometry = f"-F 32 -S {SECTOR} -s {per_cluster} -h {offset // SECTOR} --offset {offset // SECTOR}"
-    identity = ["-i", partition["serial"], "-n", partition["label"], "--invariant", "--mbr=n"]
+    # --invariant sets a serial number of its own, so ours has to follow it.
+    identity = ["--invariant", "-i", partition["serial"], "-n", partition["label"], "--mbr=n"]
     run(["mkfs.vfat", *geometry.split(), *identity, str(image), str(sectors * SECTOR // 1024)])
     drive = ["-i", f"{image}@@{offset}"]
     if directories := _directories(files):

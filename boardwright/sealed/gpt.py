@@ -39,9 +39,10 @@ def _attributes(partition: dict[str, Any]) -> str:
 def check(image: Path, layout: dict[str, Any]) -> None:
     """sfdisk finds no fault, the table is the layout, and the backup is its copy. Raises Fault."""
     said = run(["sfdisk", "--verify", str(image)])
-    if "No errors detected" not in said:
-        raise Fault(f"sfdisk --verify {image.name} said:\n{said.strip()}")
-    table = json.loads(run(["sfdisk", "--json", str(image)]))["partitiontable"]
+    listing = run(["sfdisk", "--json", str(image)])
+    if "No errors detected" not in said or not listing.startswith("{"):
+        raise Fault(f"sfdisk finds the partition table of {image.name} damaged:\n{said.strip()}")
+    table = json.loads(listing)["partitiontable"]
     expected = [("gpt", layout["disk-guid"].upper()), *map(_expected, layout["partitions"])]
     found = [(table["label"], table["id"].upper()), *map(_found, table.get("partitions", []))]
     if found != expected:
