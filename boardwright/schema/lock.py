@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
+
+import msgspec
 
 from boardwright.schema.board import Record
 
@@ -30,3 +33,13 @@ class Lock(Record):
     epoch: int
     """Seconds since 1970: the date of the newest Release file used; the SOURCE_DATE_EPOCH of its steps."""
     files: list[LockedFile]
+
+
+REQUESTED = ("suite", "architecture", "packages", "package", "source", "firmware")
+"""The fields of a recipe that decide what is taken from a mirror."""
+
+
+def request_digest(recipe: Record) -> str:
+    """Digest of what a recipe asks a mirror for; a lock made for another request is stale."""
+    asked = {name: getattr(recipe, name) for name in REQUESTED if hasattr(recipe, name)}
+    return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()

@@ -16,12 +16,12 @@ class DebianSource(Record):
     """``binary``: a .deb such as ``linux-source-6.12``; ``source``: the files of the source package."""
 
 
-class RecipeBase(Record, tag_field="kind"):
+class RecipeBase(Record, tag_field="kind", kw_only=True):
     recipe: str
     summary: str = ""
 
 
-class EnvironmentRecipe(RecipeBase, tag="environment"):
+class EnvironmentRecipe(RecipeBase, tag="environment", kw_only=True):
     """A Debian root in which steps run."""
 
     suite: str
@@ -31,7 +31,7 @@ class EnvironmentRecipe(RecipeBase, tag="environment"):
     """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
 
 
-class KernelRecipe(RecipeBase, tag="kernel"):
+class KernelRecipe(RecipeBase, tag="kernel", kw_only=True):
     """A kernel compiled from Debian's source package, our patches and our fragments."""
 
     environment: str
@@ -41,7 +41,7 @@ class KernelRecipe(RecipeBase, tag="kernel"):
     config: list[str] = []
 
 
-class DebianKernelRecipe(RecipeBase, tag="debian-kernel"):
+class DebianKernelRecipe(RecipeBase, tag="debian-kernel", kw_only=True):
     """Debian's own kernel package, with a small initramfs made without running arm64 code."""
 
     environment: str
@@ -51,7 +51,7 @@ class DebianKernelRecipe(RecipeBase, tag="debian-kernel"):
     """Modules the initramfs carries, with what they depend on."""
 
 
-class RootfsRecipe(RecipeBase, tag="rootfs"):
+class RootfsRecipe(RecipeBase, tag="rootfs", kw_only=True):
     """The root file system from Debian packages."""
 
     environment: str
@@ -64,7 +64,7 @@ class RootfsRecipe(RecipeBase, tag="rootfs"):
     """Paths left out of the tarball, such as ``/usr/share/doc``; globs allowed."""
 
 
-class LoaderRecipe(RecipeBase, tag="u-boot"):
+class LoaderRecipe(RecipeBase, tag="u-boot", kw_only=True):
     """TF-A and U-Boot for a Rockchip board."""
 
     environment: str
@@ -76,13 +76,13 @@ class LoaderRecipe(RecipeBase, tag="u-boot"):
     """Name in ``vendor:`` of the DRAM initialisation blob."""
 
 
-class ImageRecipe(RecipeBase, tag="image"):
+class ImageRecipe(RecipeBase, tag="image", kw_only=True):
     """The disk image."""
 
     environment: str
 
 
-class OverlaysRecipe(RecipeBase, tag="device-tree-overlays"):
+class OverlaysRecipe(RecipeBase, tag="device-tree-overlays", kw_only=True):
     """Overlays of a board, compiled and applied to its device tree as a test."""
 
     environment: str

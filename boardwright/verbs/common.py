@@ -9,7 +9,7 @@ from pathlib import Path
 from boardwright.build.plan import Plan, make
 from boardwright.build.store import Store, cache_directory
 from boardwright.errors import InputError
-from boardwright.kinds.board import image_targets, steps
+
 from boardwright.kinds.context import Context
 from boardwright.schema.project import Project, load_project
 
@@ -33,6 +33,9 @@ class Request:
         return self.project.root / "out" / name
 
     def plan(self, *targets: str) -> Plan:
+        """The steps for ``targets``, by default for everything that is published."""
+        from boardwright.kinds.board import image_targets, steps
+
         return make(steps(self.context), targets or image_targets(self.context))
 
 
