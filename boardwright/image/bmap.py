@@ -116,7 +116,7 @@ def _text(root: Element, tag: str) -> str:
 
 def _number(root: Element, tag: str) -> int:
     text = _text(root, tag)
-    if not re.fullmatch(r"[1-9]\d{0,17}", text):
+    if not re.fullmatch(r"\d{1,18}", text):
         raise ValueError(f"expected a number in {tag}, found {text!r}")
     return int(text)
 
@@ -132,6 +132,8 @@ def _ranges(root: Element) -> Iterator[Range]:
 
 def _check_consistent(bmap: Bmap, root: Element) -> None:
     """Ranges must rise, stay in the image, and be as many as the head says."""
+    if bmap.block_size == 0:
+        raise ValueError("BlockSize is 0")
     blocks, following = -(-bmap.image_size // bmap.block_size), 0
     for part in bmap.ranges:
         if not following <= part.first <= part.last < blocks:
