@@ -59,6 +59,11 @@ class Apt:
         """Every package name in the index, virtual ones too."""
         return self.run("apt-cache", "pkgnames").stdout.split()
 
+    def source_names(self) -> list[str]:
+        """Every source package in the index."""
+        texts = [path.read_text() for path in (self.directory / "lists").glob("*_Sources")]
+        return [name for text in texts for name in re.findall(r"^Package: (\S+)", text, re.MULTILINE)]
+
     def epoch(self) -> int:
         """Seconds since 1970 at which the newest Release file in use was made."""
         dates = [
@@ -91,7 +96,7 @@ def prepared(cache: Path, address: str, suite: str, architecture: str, *, source
     _require()
     identity = hashlib.sha256(f"{address} {suite} {architecture} {sources}".encode()).hexdigest()[:16]
     directory = cache / "apt" / identity
-    for name in ("lists/partial", "cache/archives/partial", "etc", "log"):
+    for name in ("lists/partial", "cache/archives/partial", "etc/apt.conf.d", "etc/preferences.d", "log"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     (directory / "apt.conf").write_text(_configuration(directory, architecture))
     kinds = ["deb-src"] if sources else ["deb"]

@@ -2,8 +2,8 @@
 
 apt resolves, in a directory of its own (:mod:`boardwright.build.apt`), from signed indices:
 
-- ``environment`` and ``rootfs``: Debian's essential packages and the recipe's, with their dependencies and
-  without recommendations;
+- ``environment`` and ``rootfs``: Debian's essential packages and the recipe's (and apt itself in a root file
+  system), with their dependencies and without recommendations;
 - ``kernel``: the one .deb that carries the kernel's source;
 - ``debian-kernel``: the kernel's .deb (behind a metapackage such as ``linux-image-arm64``) and
   ``busybox-static`` for the initramfs, both without dependencies;
@@ -59,7 +59,8 @@ def resolve(recipe: Recipe, mirrors: tuple[str, ...], cache: Path, *, file: Path
     try:
         if isinstance(recipe, EnvironmentRecipe | RootfsRecipe):
             apt = _index(mirrors, cache, recipe.suite, recipe.architecture)
-            found = _with_dependencies(apt, recipe.packages)
+            extra = ["apt"] if isinstance(recipe, RootfsRecipe) else []
+            found = _with_dependencies(apt, [*extra, *recipe.packages])
         elif isinstance(recipe, DebianKernelRecipe):
             apt = _index(mirrors, cache, recipe.suite, BOARD)
             found = [_behind_metapackage(apt, recipe.package), _package(apt, INITRAMFS)]
@@ -101,8 +102,8 @@ def _with_dependencies(apt: Apt, packages: list[str]) -> list[LockedFile]:
             raise _unknown(name, known)
     done = apt.run("apt-get", "--simulate", "install", "?essential", *packages)
     if done.returncode != 0:
-        wanted = re.findall(r"^ (\S+) :.*$", done.stdout, re.MULTILINE)
-        raise InputError(f"apt cannot install these packages together: {apts.errors(done.stderr)} {wanted}")
+        unmet = done.stdout.partition("unmet dependencies:\n")[2].strip() or apts.errors(done.stderr)
+        raise InputError(f"apt cannot install these packages together:\n {unmet}")
     chosen = re.findall(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ", done.stdout, re.MULTILINE)
     stanzas = apt.stanzas("show", *(f"{name}={version}" for name, version in chosen))
     files = [_locked(stanza) for stanza in stanzas]
@@ -143,8 +144,7 @@ def _source_files(apt: Apt, source: DebianSource) -> list[LockedFile]:
     """The .dsc, the upstream archive and Debian's part of a source package, of its newest version."""
     stanzas = apt.stanzas("showsrc", "--only-source", source.debian)
     if not stanzas:
-        names = re.findall(r"^Package: (\S+)", apt.run("apt-cache", "dumpavail").stdout, re.MULTILINE)
-        raise _unknown(source.debian, names)
+        raise _unknown(source.debian, apt.source_names())
     stanza = stanzas[0]
     for other in stanzas[1:]:
         if _newer(apt, other["Version"], stanza["Version"]):
