@@ -43,7 +43,7 @@ def _finished(context: Context, recipe: RootfsRecipe, base: str, kernel: str, ep
         inputs=inputs,
         variables={"OVERLAYS": " ".join(overlays)},
         epoch=epoch,
-        sealed=("rootfs.py",),
+        sealed=("rootfs.py", "tartree.py"),
     )
 
 
