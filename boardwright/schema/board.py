@@ -1,14 +1,27 @@
-"""``boards/<name>/board.yaml`` as typed objects. Field docs are what ``docs/board-file.md`` shows."""
+"""``boards/<name>/board.yaml`` as typed objects. Editors show the texts below names, through JSON Schema."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, dataclass_transform
 
 import msgspec
 
-from boardwright.schema.units import Size
+from boardwright.schema.units import Size, SizeOrRest
+from boardwright.schema.words import (
+    DeviceTree,
+    FileName,
+    HostName,
+    Name,
+    PasswordHash,
+    Positive,
+    Processors,
+    RelativePath,
+    Sha256,
+    Url,
+)
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """Base of every object of a file: immutable, unknown keys refused, keys written with dashes."""
 
@@ -17,44 +30,61 @@ class Cma(Record):
     """The contiguous memory area, given to the kernel as ``cma=``."""
 
     size: Size
+    """A multiple of 4 MiB."""
     below: Size = Size(2**32)
+    """The area ends below this physical address."""
 
 
 class Memory(Record):
+    """What the board has and how it is divided."""
+
     dram: Size
     cma: Cma | None = None
 
 
 class Console(Record):
-    baud: int
-    device: str
+    """The serial console."""
+
+    baud: Positive
+    """Bits per second."""
+    device: FileName
     """The serial device as Linux names it on the board, such as ``ttyS2``."""
-    emulated_device: str = "ttyAMA0"
+    emulated_device: FileName = "ttyAMA0"
+    """The same in the emulator."""
 
 
 class Kernel(Record):
-    recipe: str
-    device_tree: str
+    """Which kernel, and what this board adds to its recipe."""
+
+    recipe: Name
+    """A recipe of kind ``kernel`` or ``debian-kernel``."""
+    device_tree: DeviceTree
     """Path below the kernel's ``arch/arm64/boot/dts``, such as ``rockchip/rk3588-rock-5b.dtb``."""
-    config: list[str] = []
+    config: list[RelativePath] = []
     """Fragments in ``recipes/linux/`` after the recipe's own."""
-    patches: list[str] = []
+    patches: list[Name] = []
     """Topics in ``patches/kernel/`` after the recipe's own."""
 
 
 class RootFileSystem(Record):
-    recipe: str
-    overlays: list[str] = msgspec.field(default_factory=lambda: ["common"])
+    """Which root file system, and what this board adds to it."""
+
+    recipe: Name
+    """A recipe of kind ``rootfs``."""
+    overlays: list[Name] = msgspec.field(default_factory=lambda: ["common"])
     """Trees in ``overlays/rootfs/``, later ones win."""
-    modules_load: list[str] = []
+    modules_load: list[FileName] = []
+    """Kernel modules that systemd loads at boot."""
 
 
 class Boot(Record):
-    loader: str | None = None
-    """The loader's recipe."""
-    script: str = "extlinux.conf.j2"
+    """From power-on to the kernel."""
+
+    loader: Name | None = None
+    """The loader's recipe, of kind ``u-boot``; without one the board boots with what its flash holds."""
+    script: RelativePath = "extlinux.conf.j2"
     """Template in the board's directory."""
-    overlays: list[str] = []
+    overlays: list[Name] = []
     """Device-tree overlays the loader applies, names in ``overlays/device-tree/<board>/``."""
     append: str = ""
     """More words for the kernel command line."""
@@ -66,22 +96,32 @@ class Hole(Record):
     name: str
     offset: Size
     size: Size
-    contents: str | None = None
+    contents: FileName | None = None
     """File among the loader's outputs, such as ``idbloader.img``."""
 
 
 class Partition(Record):
+    """An entry of the partition table; entries follow each other on the disk as in the file."""
+
     name: str
-    size: Size | Literal["rest"]
+    """The partition's name in the GPT, 36 UTF-16 units at most."""
+    size: SizeOrRest
+    """``rest``, for the last one: what the others leave."""
     filesystem: Literal["vfat", "ext4"]
     contents: Literal["boot", "rootfs"]
     grow: bool = False
+    """Whether the first boot extends it to the end of the medium; only the last one can."""
 
 
 class Disk(Record):
+    """The image as a disk with a GPT."""
+
     size: Size
+    """Of the image; the medium may be larger."""
     first_partition: Size = Size(16 * 2**20)
+    """Where the first partition begins."""
     align: Size = Size(2**20)
+    """Partitions begin and end at multiples of this: a power of two, 4 KiB at least."""
     holes: list[Hole] = []
 
 
@@ -89,34 +129,42 @@ class Emulation(Record):
     """How QEMU stands in for the board; see ``docs/decisions`` for why two CPUs at least."""
 
     machine: Literal["virt"] = "virt"
-    cpu: str = "cortex-a76"
-    cpus: int = 2
+    cpu: FileName = "cortex-a76"
+    """A name that ``qemu-system-aarch64 -cpu help`` lists."""
+    cpus: Processors = 2
     memory: Size = Size(2 * 2**30)
 
 
 class Vendor(Record):
     """A file that may not be redistributed: the user supplies it; it is named by SHA-256."""
 
-    sha256: str
-    size: int | None = None
+    sha256: Sha256
+    size: Positive | None = None
     """Bytes; may be left out, the SHA-256 decides."""
     path: str | None = None
-    url: str | None = None
+    """From the project's directory, or absolute; instead of ``url``."""
+    url: Url | None = None
+    """Where it is fetched; instead of ``path``."""
 
 
 class Variant(Record):
     """Changes to the board for ``--variant``."""
 
     summary: str
-    kernel: str | None = None
-    """Another kernel recipe."""
+    kernel: Name | None = None
+    """Another kernel recipe, without the board's own fragments and patches."""
     loader: bool = True
+    """Whether the image carries the board's loader."""
 
 
 class Board(Record):
-    board: str
+    """Everything boardwright knows about a board."""
+
+    board: Name
+    """The name of its directory."""
     description: str
     soc: str
+    """The system on chip, such as ``rk3588``."""
     memory: Memory
     console: Console
     kernel: Kernel
@@ -124,9 +172,12 @@ class Board(Record):
     boot: Boot
     disk: Disk
     partitions: list[Partition]
+    """In the order they have on the disk; one with the boot files, one with the root file system."""
     emulation: Emulation = Emulation()
     vendor: dict[str, Vendor] = {}
+    """Files that recipes ask for by name, such as ``rk3588-ddr``."""
     variants: dict[str, Variant] = {}
+    """By the name that ``--variant`` takes."""
     expect: list[dict[str, Any]] = []
     """Expected results: ``check``, ``evidence`` and what that check compares with."""
 
@@ -135,7 +186,10 @@ class Local(Record):
     """``local.yaml``: what is the user's alone and never committed."""
 
     ssh_authorized_keys: list[str] = []
-    root_password_hash: str | None = None
+    """Public keys that may log in as root, a line of ``authorized_keys`` each."""
+    root_password_hash: PasswordHash | None = None
     """As ``mkpasswd -m yescrypt`` prints it."""
-    hostname: str | None = None
+    hostname: HostName | None = None
+    """Instead of the board's name."""
     vendor: dict[str, Vendor] = {}
+    """These stand before the board's own of the same name."""

@@ -8,29 +8,40 @@ from typing import Literal
 import msgspec
 
 from boardwright.schema.board import Record
+from boardwright.schema.words import (
+    Architecture,
+    Epoch,
+    Name,
+    PackageName,
+    PackageVersion,
+    PoolPath,
+    Positive,
+    Sha256,
+)
 
 
 class LockedFile(Record):
     """One file of a Debian mirror."""
 
-    package: str
-    version: str
-    architecture: str
+    package: PackageName
+    version: PackageVersion
+    architecture: Architecture
     """``amd64``, ``arm64``, ``all``, or ``source`` for a file of a source package."""
-    path: str
+    path: PoolPath
     """Relative to the mirror: ``pool/main/…``."""
-    size: int
-    sha256: str
+    size: Positive
+    """Bytes."""
+    sha256: Sha256
 
 
 class Lock(Record):
     """Everything a recipe takes from a mirror, exactly."""
 
     version: Literal[1]
-    recipe: str
-    request: str
+    recipe: Name
+    request: Sha256
     """Digest of what the recipe asked for (suite, packages); when it differs the lock is stale."""
-    epoch: int
+    epoch: Epoch
     """Seconds since 1970: the date of the newest Release file used; the SOURCE_DATE_EPOCH of its steps."""
     files: list[LockedFile]
 

@@ -2,73 +2,164 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import msgspec
-import yaml
 
 from boardwright.errors import InputError, Place
 from boardwright.schema.board import Board, Local
+from boardwright.schema.convert import convert, mistakes
 from boardwright.schema.lock import Lock
-from boardwright.schema.recipe import Recipe
+from boardwright.schema.recipe import Recipe, RecipeBase
 from boardwright.schema.suggest import nearest
-from boardwright.schema.units import Size
+from boardwright.schema.yamltree import Document, parse, place_of, raise_all
+
+T = TypeVar("T")
 
 
-def _hook(kind: type, value: object) -> object:
-    if kind is Size:
-        return Size.parse(value)
-    raise NotImplementedError(kind)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Project:
+    """The files below ``root``. Every method raises ``InputError`` for a file that is wrong."""
+
     root: Path
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def boards(self) -> list[str]:
-        return sorted(path.parent.name for path in (self.root / "boards").glob("*/board.yaml"))
+        return self._once("boards", lambda: _names(self.root.glob("boards/*/board.yaml"), 1))
 
     def recipes(self) -> list[str]:
-        return sorted(path.stem for path in (self.root / "recipes").glob("*.yaml"))
+        return self._once("recipes", lambda: _names(self.root.glob("recipes/*.yaml"), 0))
 
-    @functools.cache  # noqa: B019
     def board(self, name: str, variant: str | None = None) -> Board:
-        if name not in self.boards():
-            raise InputError(f"no board {name!r}", hint=nearest(name, self.boards()))
-        board = self._load(f"boards/{name}/board.yaml", Board)
-        if variant is None:
-            return board
-        if variant not in board.variants:
-            raise InputError(f"board {name} has no variant {variant!r}", hint=nearest(variant, board.variants))
-        chosen = board.variants[variant]
-        kernel = board.kernel
-        if chosen.kernel:
-            kernel = msgspec.structs.replace(kernel, recipe=chosen.kernel, config=[], patches=[])
-        boot = board.boot if chosen.loader else msgspec.structs.replace(board.boot, loader=None)
-        return msgspec.structs.replace(board, kernel=kernel, boot=boot)
+        """A board as its file describes it, with the changes of ``variant``."""
+        return self._once(("board", name, variant), lambda: self._board(name, variant))
 
-    @functools.cache  # noqa: B019
     def recipe(self, name: str) -> Recipe:
-        if name not in self.recipes():
-            raise InputError(f"no recipe {name!r}", hint=nearest(name, self.recipes()))
-        return self._load(f"recipes/{name}.yaml", Recipe)
+        return self._once(("recipe", name), lambda: self._recipe(name))
 
-    @functools.cache  # noqa: B019
     def lock(self, name: str) -> Lock | None:
-        path = self.root / "recipes" / f"{name}.lock.json"
-        return msgspec.json.decode(path.read_bytes(), type=Lock) if path.exists() else None
+        """The lock of a recipe; None when it was never made."""
+        return self._once(("lock", name), lambda: self._lock(name))
 
     def local(self) -> Local:
-        return self._load("local.yaml", Local) if (self.root / "local.yaml").exists() else Local()
+        """What is the user's alone; defaults when there is no ``local.yaml``."""
+        there = (self.root / LOCAL).exists()
+        return self._once(LOCAL, lambda: convert(self.document(LOCAL), Local) if there else Local())
 
-    def _load(self, path, kind):
+    def document(self, file: str) -> Document:
+        """A YAML file of the project with the places of its values; ``file`` is relative to ``root``."""
+        return self._once(("document", file), lambda: parse(_read(self.root / file, file), file))
+
+    def lock_document(self, name: str) -> Document:
+        """A lock's places; slow, for errors only (JSON is read as the YAML it nearly always is)."""
+        file = lock_file(name)
+        return self._once(("document", file), lambda: parse(_read(self.root / file, file), file))
+
+    def _board(self, name: str, variant: str | None) -> Board:
+        if variant is not None:
+            return with_variant(self.board(name), variant)
+        if name not in self.boards():
+            known = f"known boards: {', '.join(self.boards())}"
+            raise InputError(f"there is no board {name!r}", hint=nearest(name, self.boards()) or known)
+        document = self.document(board_file(name))
+        board = convert(document, Board)
+        _same_name(document, "board", board.board, name, "its directory")
+        return board
+
+    def _recipe(self, name: str) -> Recipe:
+        if name not in self.recipes():
+            raise InputError(f"there is no recipe {name!r}", hint=nearest(name, self.recipes()))
+        document = self.document(recipe_file(name))
+        recipe = convert(document, cast("type[RecipeBase]", Recipe))
+        _same_name(document, "recipe", recipe.recipe, name, "its file")
+        return cast(Recipe, recipe)
+
+    def _lock(self, name: str) -> Lock | None:
+        path, file = self.root / lock_file(name), lock_file(name)
+        if not path.exists():
+            return None
+        data = _read(path, file)
         try:
-            return msgspec.convert(yaml.load((self.root / path).read_text(), yaml.CSafeLoader), kind, dec_hook=_hook)
+            lock = _LOCKS.decode(data)
         except msgspec.ValidationError as error:
-            raise InputError(str(error), place=Place(path)) from error
+            raise_all(mistakes(self.lock_document(name), Lock))
+            raise InputError(str(error), place=Place(file)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _not_json(error, data, file, name) from None
+        if lock.recipe != name:
+            _same_name(self.lock_document(name), "recipe", lock.recipe, name, "its file")
+        return lock
+
+    def _once(self, what: Hashable, load: Callable[[], T]) -> T:
+        if what not in self._kept:
+            self._kept[what] = load()
+        return cast(T, self._kept[what])
+
+
+LOCAL = "local.yaml"
+_LOCKS = msgspec.json.Decoder(Lock)
+
+
+def board_file(name: str) -> str:
+    return f"boards/{name}/board.yaml"
+
+
+def recipe_file(name: str) -> str:
+    return f"recipes/{name}.yaml"
+
+
+def lock_file(name: str) -> str:
+    return f"recipes/{name}.lock.json"
 
 
 def load_project(root: Path) -> Project:
+    """The project in directory ``root``; reads nothing yet."""
     return Project(root)
+
+
+def with_variant(board: Board, variant: str) -> Board:
+    """A board with the changes of one of its variants. Raises ``InputError`` for an unknown one."""
+    if variant not in board.variants:
+        known = f"variants: {', '.join(board.variants)}" if board.variants else "it has none"
+        raise InputError(
+            f"board {board.board} has no variant {variant!r}",
+            place=Place(board_file(board.board)),
+            hint=nearest(variant, board.variants) or known,
+        )
+    chosen, kernel, boot = board.variants[variant], board.kernel, board.boot
+    if chosen.kernel:
+        kernel = msgspec.structs.replace(kernel, recipe=chosen.kernel, config=[], patches=[])
+    if not chosen.loader:
+        boot = msgspec.structs.replace(boot, loader=None)
+    return msgspec.structs.replace(board, kernel=kernel, boot=boot)
+
+
+def _names(paths: Any, up: int) -> list[str]:
+    return sorted(path.parent.name if up else path.stem for path in paths)
+
+
+def _same_name(document: Document, key: str, found: str, expected: str, whose: str) -> None:
+    if found != expected:
+        raise InputError(
+            f"expected {expected!r}, the name of {whose}, found {found!r}", place=document.place((key,))
+        )
+
+
+def _read(path: Path, file: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", place=Place(file)) from None
+
+
+def _not_json(error: Exception, data: bytes, file: str, name: str) -> InputError:
+    """A lock that is no JSON, at the byte where that shows."""
+    match = re.search(r"\(byte (\d+)\)", str(error))
+    position = int(match[1]) if match else getattr(error, "start", 0)
+    place = place_of(data[:position].decode("utf-8", "replace"), position, file)
+    text = re.sub(r"^JSON is malformed: | \(byte \d+\)", "", str(error))
+    return InputError(f"not JSON: {text}", place=place, hint=f"run `invoke lock --recipe {name}`")

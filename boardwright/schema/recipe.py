@@ -1,31 +1,40 @@
 """``recipes/<name>.yaml`` as typed objects: one class a kind, told apart by ``kind``."""
 
+# ruff: noqa: RUF012 -- msgspec copies an empty list that is a default
+
 from __future__ import annotations
 
 from typing import Literal
 
 from boardwright.schema.board import Record
+from boardwright.schema.words import FileName, LocalVersion, Name, PackageName, RelativePath, Suite
 
 
 class DebianSource(Record):
     """A package that carries a source tree; version and SHA-256 stand in the lock."""
 
-    debian: str
-    suite: str
+    debian: PackageName
+    """The package."""
+    suite: Suite
     as_: Literal["binary", "source"] = "binary"
     """``binary``: a .deb such as ``linux-source-6.12``; ``source``: the files of the source package."""
 
 
 class RecipeBase(Record, tag_field="kind", kw_only=True):
-    recipe: str
+    """What recipes of every kind have."""
+
+    recipe: Name
+    """The name of its file, without ``.yaml``."""
     summary: str = ""
+    """One line for people."""
 
 
 class EnvironmentRecipe(RecipeBase, tag="environment", kw_only=True):
     """A Debian root in which steps run."""
 
-    suite: str
-    packages: list[str]
+    suite: Suite
+    packages: list[PackageName]
+    """Besides Debian's essential ones and what they depend on."""
     architecture: Literal["amd64"] = "amd64"
     options: list[str] = []
     """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
@@ -34,29 +43,34 @@ class EnvironmentRecipe(RecipeBase, tag="environment", kw_only=True):
 class KernelRecipe(RecipeBase, tag="kernel", kw_only=True):
     """A kernel compiled from Debian's source package, our patches and our fragments."""
 
-    environment: str
+    environment: Name
     source: DebianSource
-    localversion: str = "-boardwright"
-    patches: list[str] = []
-    config: list[str] = []
+    localversion: LocalVersion = "-boardwright"
+    """What follows the version in ``uname -r``."""
+    patches: list[Name] = []
+    """Topics: directories in ``patches/kernel/`` with a ``series`` file, applied in order."""
+    config: list[RelativePath] = []
+    """Fragments in ``recipes/linux/``, later ones win; every line must hold in the end."""
 
 
 class DebianKernelRecipe(RecipeBase, tag="debian-kernel", kw_only=True):
     """Debian's own kernel package, with a small initramfs made without running arm64 code."""
 
-    environment: str
-    suite: str
-    package: str
-    modules: list[str]
+    environment: Name
+    suite: Suite
+    package: PackageName
+    """The kernel, or the metapackage that depends on it, such as ``linux-image-arm64``."""
+    modules: list[FileName]
     """Modules the initramfs carries, with what they depend on."""
 
 
 class RootfsRecipe(RecipeBase, tag="rootfs", kw_only=True):
     """The root file system from Debian packages."""
 
-    environment: str
-    suite: str
-    packages: list[str]
+    environment: Name
+    suite: Suite
+    packages: list[PackageName]
+    """Besides Debian's essential ones and what they depend on."""
     architecture: Literal["arm64"] = "arm64"
     options: list[str] = []
     """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
@@ -67,11 +81,15 @@ class RootfsRecipe(RecipeBase, tag="rootfs", kw_only=True):
 class LoaderRecipe(RecipeBase, tag="u-boot", kw_only=True):
     """TF-A and U-Boot for a Rockchip board."""
 
-    environment: str
+    environment: Name
     source: DebianSource
+    """U-Boot."""
     firmware: DebianSource
-    defconfig: str
-    platform: str
+    """Trusted Firmware-A."""
+    defconfig: FileName
+    """U-Boot's configuration, such as ``rock5b-rk3588_defconfig``."""
+    platform: FileName
+    """TF-A's ``PLAT``, such as ``rk3588``."""
     vendor: str | None = None
     """Name in ``vendor:`` of the DRAM initialisation blob."""
 
@@ -79,13 +97,13 @@ class LoaderRecipe(RecipeBase, tag="u-boot", kw_only=True):
 class ImageRecipe(RecipeBase, tag="image", kw_only=True):
     """The disk image."""
 
-    environment: str
+    environment: Name
 
 
 class OverlaysRecipe(RecipeBase, tag="device-tree-overlays", kw_only=True):
     """Overlays of a board, compiled and applied to its device tree as a test."""
 
-    environment: str
+    environment: Name
 
 
 Recipe = (

@@ -1,0 +1,206 @@
+"""Plain values to typed objects; when they do not fit, every mistake with its place, in one pass.
+
+msgspec converts, and stops at the first mistake. So the types are walked a second time, only then, to
+find all of them and to say what was expected in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from boardwright.errors import InputError
+from boardwright.schema import units
+from boardwright.schema.suggest import nearest
+from boardwright.schema.yamltree import Document, Path, raise_all
+
+T = TypeVar("T")
+
+
+def convert(document: Document, kind: type[T]) -> T:
+    """The object of type ``kind`` that ``document`` describes. Raises ``InputError`` or ``InputErrors``."""
+    try:
+        return msgspec.convert(document.value, kind, dec_hook=units.decode)
+    except msgspec.ValidationError as error:
+        raise_all(mistakes(document, kind))
+        raise InputError(str(error), place=document.place()) from None
+
+
+def mistakes(document: Document, kind: object) -> list[InputError]:
+    """Everything in ``document`` that does not fit ``kind``, in the order of the file."""
+    import msgspec.inspect
+
+    found = _Walk(document).faults(document.value, msgspec.inspect.type_info(kind), ())
+    errors = [
+        InputError(fault.message, place=document.place(fault.path, key=fault.key), hint=fault.hint)
+        for fault in found
+    ]
+    return sorted(errors, key=lambda e: (e.place.line, e.place.column) if e.place else (0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    path: Path
+    message: str
+    hint: str | None = None
+    key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A walk over values and types together. Types are those of ``msgspec.inspect``."""
+
+    document: Document
+
+    def faults(self, value: Any, kind: Any, path: Path, words: str | None = None) -> Iterator[_Fault]:
+        """``words``: what a value of this type is called, when its type has a description."""
+        name = type(kind).__name__
+        if name == "Metadata":
+            described = (kind.extra_json_schema or {}).get("description")
+            yield from self.faults(value, kind.type, path, described)
+        elif name == "UnionType":
+            yield from self._union(value, kind, path)
+        elif name == "CustomType":
+            yield from _size(value, kind.cls, path)
+        elif name == "LiteralType":
+            yield from _choice(value, kind.values, path)
+        elif name == "StructType":
+            yield from self._struct(value, kind, path)
+        elif name == "DictType" and isinstance(value, dict):
+            for key, below in value.items():
+                yield from self.faults(below, kind.value_type, (*path, key))
+        elif name == "ListType" and isinstance(value, list):
+            for index, below in enumerate(value):
+                yield from self.faults(below, kind.item_type, (*path, index))
+        elif name != "AnyType" and not _fits(value, kind):
+            expected = words or _PLAIN[name]
+            yield _Fault(path, f"expected {expected}, found {found(value)}", self._hint(value, name, path))
+
+    def _union(self, value: Any, kind: Any, path: Path) -> Iterator[_Fault]:
+        """Structs told apart by a tag, or a type that may be left out (None)."""
+        structs = {t.tag: t for t in kind.types if type(t).__name__ == "StructType" and t.tag_field}
+        if not structs:
+            if value is not None:
+                yield from self.faults(value, next(t for t in kind.types if not _is_none(t)), path)
+            return
+        field = next(iter(structs.values())).tag_field
+        if not isinstance(value, dict):
+            yield _Fault(path, f"expected a mapping, found {found(value)}")
+        elif field not in value:
+            yield _Fault(path, f"key {field!r} is missing", f"one of {', '.join(structs)}", key=True)
+        elif value[field] not in structs:
+            yield from _choice(value[field], structs, (*path, field))
+        else:
+            yield from self._struct(value, structs[value[field]], path, list(structs.values()))
+
+    def _struct(
+        self, value: Any, kind: Any, path: Path, siblings: list[Any] | None = None
+    ) -> Iterator[_Fault]:
+        if not isinstance(value, dict):
+            yield _Fault(path, f"expected a mapping, found {found(value)}", self._hint(value, "", path))
+            return
+        fields = {field.encode_name: field for field in kind.fields}
+        explained: set[str] = set()
+        for key, below in value.items():
+            if key in fields:
+                yield from self.faults(below, fields[key].type, (*path, key))
+            elif key != kind.tag_field:
+                close = [name for name in fields if name not in value]
+                hint = nearest(key, close) or _elsewhere(key, kind, siblings or [])
+                explained |= {name for name in close if hint == f"did you mean {name!r}?"}
+                known = f"known keys: {', '.join(fields)}"
+                yield _Fault((*path, key), f"unknown key {key!r}", hint or known, key=True)
+        for name, field in fields.items():
+            if field.required and name not in value and name not in explained:
+                yield _Fault(path, f"key {name!r} is missing", key=True)
+
+    def _hint(self, value: Any, name: str, path: Path) -> str | None:
+        source = self.document.source(path)
+        if value is None:
+            return "write [] for none" if name == "ListType" else "give a value, or leave the key out"
+        if name == "StrType" and not isinstance(value, str) and source is not None:
+            return f'write it in quotes: "{source}"'
+        if name == "ListType" and isinstance(value, str):
+            return f"write [{value}]"
+        if name == "IntType" and isinstance(value, str) and value.isdecimal():
+            return "write it without quotes"
+        return None
+
+
+_PLAIN = {
+    "StrType": "text",
+    "IntType": "a whole number",
+    "FloatType": "a number",
+    "BoolType": "true or false",
+    "ListType": "a list",
+    "DictType": "a mapping",
+    "NoneType": "nothing",
+}
+
+
+def _is_none(kind: Any) -> bool:
+    return type(kind).__name__ == "NoneType"
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, _annotation(kind))
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _annotation(kind: Any) -> Any:
+    """The Python type of a plain type, constraints included."""
+    from typing import Annotated
+
+    name = type(kind).__name__
+    plain = {"StrType": str, "IntType": int, "FloatType": float, "BoolType": bool, "NoneType": None}.get(name)
+    if name in ("ListType", "DictType"):
+        return list if name == "ListType" else dict
+    limits = {
+        limit: getattr(kind, limit)
+        for limit in ("ge", "le", "gt", "lt", "pattern", "min_length", "max_length")
+        if getattr(kind, limit, None) is not None
+    }
+    return Annotated[plain, msgspec.Meta(**limits)] if limits else plain
+
+
+def _size(value: Any, kind: type, path: Path) -> Iterator[_Fault]:
+    try:
+        units.decode(kind, value)
+    except units.SizeError as error:
+        if kind is units.Size:
+            yield _Fault(path, error.message, error.hint)
+        else:
+            message = error.message.replace(", found", ", or 'rest', found", 1)
+            yield _Fault(path, message, error.hint or nearest(str(value), ["rest"]))
+
+
+def _choice(value: Any, known: Any, path: Path) -> Iterator[_Fault]:
+    if value not in known or isinstance(value, bool):
+        words = [str(word) for word in known]
+        expected = f"one of {', '.join(words)}" if len(words) > 1 else words[0]
+        yield _Fault(path, f"expected {expected}, found {found(value)}", nearest(str(value), words))
+
+
+def _elsewhere(key: str, kind: Any, siblings: list[Any]) -> str | None:
+    """A key of another kind of recipe: most likely the kind is wrong, or the key in the wrong file."""
+    tags = [s.tag for s in siblings if any(field.encode_name == key for field in s.fields)]
+    return f"{key!r} is for kind {' or '.join(tags)}, and this is of kind {kind.tag}" if tags else None
+
+
+def found(value: Any) -> str:
+    """A value as an error names it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else f"{value[:57]}...")
+    return "a list" if isinstance(value, list) else "a mapping"
