@@ -52,5 +52,5 @@ def debian_step(context: Context, recipe: DebianKernelRecipe) -> Step:
         inputs=dict(downloads(lock, "debs")),
         variables={"DTBS": context.board.kernel.device_tree, "MODULES": " ".join(recipe.modules)},
         epoch=lock.epoch,
-        sealed=("initramfs.py",),
+        sealed=("init.sh", "initramfs.py"),
     )
