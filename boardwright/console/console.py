@@ -44,6 +44,7 @@ _LAST_WORDS = 3.0
 """Seconds to go on listening after a fatal line: a panic's call trace follows it."""
 _TRIES = 8
 _MOST_LOGINS = 5
+_AUTOMATIC_LOGIN = "(automatic login)"
 _GARBLED_SHARE = 0.2
 _CTRL_C, _CTRL_U = "\x03", "\x15"
 
@@ -125,7 +126,13 @@ class Console:
 
     def _answer_prompt(self) -> bool:
         """React to the prompt the board is waiting at, if it is one; true when something was done."""
-        tail = self.channel.unread[-200:]
+        unread = self.channel.unread
+        if (times := unread.count(_AUTOMATIC_LOGIN)) > _MOST_LOGINS:
+            raise BoardFailed(
+                f"the board logged in by itself {times} times, and each session ended before a shell",
+                hint="does the root have the package login, and the user a shell?",
+            )
+        tail = unread[-200:]
         if LOADER_PROMPT.search(tail):
             raise self._failed(None, "the loader stopped at its own prompt and did not boot")
         if LOGIN_PROMPT.search(tail):

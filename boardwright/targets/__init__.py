@@ -1,1 +1,1 @@
-"""Where an image runs: qemu, serial, labgrid, replay."""
+"""Where an image runs: ``qemu`` here, ``replay`` of a recorded console; each gives a console's port."""

@@ -1,0 +1,251 @@
+"""QEMU in place of the board, on the very image, out of the sealed tool environment.
+
+The image is never written: the machine gets a copy-on-write disk, larger than the image, so that the root
+has room to grow into. Two ways to boot, both from what the image's own boot partition says: directly
+(kernel, initrd and command line taken out of it), and through U-Boot, which reads it itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from boardwright.build import sandbox
+from boardwright.console.errors import ConsoleLost
+from boardwright.console.transport import SerialPort
+from boardwright.errors import HostError, ProductError
+from boardwright.schema.board import Emulation
+from boardwright.targets import extlinux, gpt
+
+PROGRAM = "qemu-system-aarch64"
+U_BOOT = "/usr/lib/u-boot/qemu_arm64/u-boot.bin"
+_INSIDE = "/run/target"
+_IMAGE = "/run/image"
+_START_SECONDS = 60.0
+_END_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``grow_by``: bytes by which the disk is larger than the image. ``devices``: values of ``-device``.
+
+    ``arguments``: further QEMU arguments, such as a ``-drive`` for one of the devices.
+    """
+
+    u_boot: bool = False
+    grow_by: int = 2**30
+    devices: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+class Machine:
+    """A running QEMU. ``port`` is its serial console; see :func:`running`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], directory: Path, port: SerialPort) -> None:
+        self._process, self._directory, self.serial = process, directory, port
+
+    def read(self, seconds: float) -> bytes:
+        """As a port reads; a machine that ended is told apart from a port that broke."""
+        try:
+            return self.serial.read(seconds)
+        except ConsoleLost as lost:
+            raise self._ended() or lost from None
+
+    def write(self, data: bytes) -> None:
+        try:
+            self.serial.write(data)
+        except ConsoleLost as lost:
+            raise self._ended() or lost from None
+
+    def close(self) -> None:
+        self.serial.close()
+
+    def _ended(self) -> HostError | ProductError | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = self._process.wait(_END_SECONDS)
+            if status == 0:
+                return ProductError("the system switched itself off", hint="see the end of the transcript")
+            return HostError(f"QEMU ended with status {status}: {_last_words(self._directory)}")
+        return None
+
+
+@contextlib.contextmanager
+def running(image: Path, emulation: Emulation, root: Path, options: Options) -> Iterator[Machine]:
+    """QEMU for the duration of a ``with``: gone afterwards, whatever happens, even to this process.
+
+    ``root`` is the tool environment. Raises ``HostError`` when QEMU does not start, ``ProductError`` when
+    the image cannot be booted for what it is.
+    """
+    with _directory() as directory:
+        command = [*_base(image, emulation, root, directory, options), *_serial_on_socket()]
+        with (directory / "stderr").open("wb") as errors:
+            process = subprocess.Popen(
+                _sealed(root, image, directory, command),
+                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                start_new_session=True,  # Ctrl-C is for us to handle, and then to end it in order
+            )  # fmt: skip
+        try:
+            port = _connect(process, directory)
+            try:
+                yield Machine(process, directory, port)
+            finally:
+                port.close()
+        finally:
+            _end(process)
+
+
+def interactive(image: Path, emulation: Emulation, root: Path, options: Options) -> int:
+    """QEMU on this terminal (Ctrl-A X ends it); the terminal is as before afterwards. QEMU's status."""
+    with _directory() as directory, _terminal_restored():
+        command = [*_base(image, emulation, root, directory, options), "-serial", "mon:stdio"]
+        return subprocess.call(_sealed(root, image, directory, command))
+
+
+def boot_entry(image: Path, root: Path, directory: Path) -> extlinux.Entry:
+    """What the image's boot partition would boot. Raises ``ProductError`` when it holds no such thing."""
+    _take_out(image, root, directory, extlinux.PATH, "extlinux.conf")
+    text = (directory / "extlinux.conf").read_text(errors="replace")
+    return extlinux.default_entry(text, f"{image.name}:{extlinux.PATH}")
+
+
+def _base(image: Path, emulation: Emulation, root: Path, directory: Path, options: Options) -> list[str]:
+    _make_disk(image, root, directory, options.grow_by)
+    machine = [
+        PROGRAM, "-M", emulation.machine, "-cpu", emulation.cpu, "-smp", str(emulation.cpus),
+        "-m", f"{emulation.memory // 2**20}M", "-rtc", "base=utc", "-nodefaults", "-display", "none",
+        "-drive", f"if=none,id=disk,format=qcow2,file={_INSIDE}/disk.qcow2,discard=unmap",
+        "-device", "virtio-blk-pci,drive=disk", "-device", "virtio-rng-pci",
+    ]  # fmt: skip
+    if options.u_boot:
+        machine += ["-bios", U_BOOT]
+    else:
+        machine += _direct_boot(image, root, directory)
+    for device in options.devices:
+        machine += ["-device", device]
+    return [*machine, *options.arguments]
+
+
+def _direct_boot(image: Path, root: Path, directory: Path) -> list[str]:
+    entry = boot_entry(image, root, directory)
+    _take_out(image, root, directory, entry.kernel, "kernel")
+    words = ["-kernel", f"{_INSIDE}/kernel", "-append", entry.append]
+    if entry.initrd is not None:
+        _take_out(image, root, directory, entry.initrd, "initrd")
+        words += ["-initrd", f"{_INSIDE}/initrd"]
+    return words
+
+
+def _take_out(image: Path, root: Path, directory: Path, path: str, name: str) -> None:
+    partitions = gpt.read(image)
+    if not partitions:
+        raise ProductError(f"expected a boot partition, but {image.name} has no partition")
+    boot = next((p for p in partitions if p.name == "boot"), partitions[0])
+    drive = f"{_IMAGE}/{image.name}@@{boot.offset}"
+    result = _tool(root, image, directory, ["mcopy", "-n", "-i", drive, f"::{path}", f"{_INSIDE}/{name}"])
+    if result.returncode != 0:
+        raise ProductError(
+            f"expected {path} in the partition {boot.name!r} of {image.name}: {result.stderr.strip()}"
+        )
+
+
+def _make_disk(image: Path, root: Path, directory: Path, grow_by: int) -> None:
+    size = image.stat().st_size + grow_by
+    backing = f"{_IMAGE}/{image.name}"
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", backing]
+    result = _tool(root, image, directory, [*command, f"{_INSIDE}/disk.qcow2", str(size)])
+    if result.returncode != 0:
+        raise HostError(f"qemu-img made no disk: {result.stderr.strip()}")
+
+
+def _tool(
+    root: Path, image: Path, directory: Path, command: list[str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        _sealed(root, image, directory, command),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+
+
+def _sealed(root: Path, image: Path, directory: Path, command: list[str]) -> list[str]:
+    if not (root / "usr/bin" / command[0]).exists():
+        raise HostError(
+            f"expected {command[0]} in the tool environment {root}", hint="see recipes/tools-qemu.yaml"
+        )
+    seal = sandbox.Seal(
+        root=root,
+        read_only={_IMAGE: image.resolve().parent},
+        writable={_INSIDE: directory},
+        variables={"TMPDIR": _INSIDE, "MTOOLS_SKIP_CHECK": "1"},
+    )
+    return sandbox.argv(seal, command)
+
+
+def _serial_on_socket() -> list[str]:
+    """``wait=on``: the machine does not start before we listen, so the first byte is not lost."""
+    listening = f"socket,id=serial,path={_INSIDE}/serial,server=on,wait=on"
+    return ["-chardev", listening, "-serial", "chardev:serial"]
+
+
+def _connect(process: subprocess.Popen[bytes], directory: Path) -> SerialPort:
+    """Wait for QEMU's socket to exist, for at most a minute, or for QEMU to end."""
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise HostError(
+                f"QEMU did not start (status {process.returncode}): {_last_words(directory)}",
+                hint="is a device or an argument not one that QEMU knows?",
+            )
+        if (directory / "serial").exists():
+            with contextlib.suppress(ConsoleLost):  # bound already, but not listening yet
+                return SerialPort(f"unix://{directory}/serial")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
+    raise HostError(f"QEMU opened no serial port within {_START_SECONDS:.0f} s: {_last_words(directory)}")
+
+
+def _last_words(directory: Path) -> str:
+    lines = (directory / "stderr").read_text(errors="replace").strip().splitlines()
+    return " / ".join(lines[-3:]) or "it said nothing"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End bwrap and, as its namespace's first process dies with it, everything inside."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
+
+
+@contextlib.contextmanager
+def _directory() -> Iterator[Path]:
+    """A private directory for socket, disk and kernel; a short path, as a socket's has 108 bytes at most."""
+    directory = Path(tempfile.mkdtemp(prefix="bw-qemu-", dir=os.environ.get("TMPDIR", "/tmp")))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _terminal_restored() -> Iterator[None]:
+    import termios
+
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
