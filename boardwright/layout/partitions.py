@@ -245,7 +245,7 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
         if hole.end > disk.size:
             yield LayoutError(
                 ("disk", "holes", index, "size"),
-                f"hole {hole.name!r} ends {hole.end - disk.size} bytes behind the end of the disk ({disk.size})",
+                f"hole {hole.name!r} ends {hole.end - disk.size} bytes behind the disk of {disk.size}",
             )
     for (_, earlier), (index, hole) in itertools.combinations(holes, 2):
         if hole.overlaps(earlier):

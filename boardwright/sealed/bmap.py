@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import mmap
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from .inuse import Span, merged
+from .inuse import Image, Span, merged
 
 BLOCK = 4096
 PIECE = 4 * 2**20
 """The erase block of most SD cards and eMMC; the image's partitions start at multiples of it or of 1 MiB."""
+_CHUNK = 2**18
+"""What a CPU's cache holds between reading and hashing."""
 
 _HEAD = """<?xml version="1.0" ?>
 <!-- Blocks that must be written for a card to be this image; all others may hold anything.
@@ -38,28 +39,30 @@ _FOOT = """    </BlockMap>
 _ZEROED = "0" * 64
 
 
-def write(file: int, image: mmap.mmap, used: Iterable[Span], jobs: int) -> str:
-    """The text of the bmap of an open image, which is also mapped.
+def write(image: Image, used: Iterable[Span], jobs: int) -> str:
+    """The text of the bmap of an image.
 
     ``used`` are the bytes that must be written, ``jobs`` the number of threads that hash.
     """
     pieces = list(cut(merged(used, BLOCK), PIECE))
-    with memoryview(image) as view, ThreadPoolExecutor(max(1, jobs)) as pool:
-        digests = pool.map(lambda piece: _digest(file, view, *piece), pieces)
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        digests = pool.map(lambda piece: _digest(image, *piece), pieces)
         lines = [_range(piece, digest) for piece, digest in zip(pieces, digests, strict=True)]
-    return _sealed(len(image), sum(end - start for start, end in pieces) // BLOCK, "".join(lines))
+    return _sealed(image.size, sum(end - start for start, end in pieces) // BLOCK, "".join(lines))
 
 
-def _digest(file: int, view: memoryview, start: int, end: int) -> str:
+def _digest(image: Image, start: int, end: int) -> str:
     """Journals and inode tables are holes for the most part: their zeros are hashed once for each length."""
     try:
-        hole = os.lseek(file, start, os.SEEK_DATA) >= end
+        hole = os.lseek(image.descriptor, start, os.SEEK_DATA) >= end
     except OSError:  # no data behind it
         hole = True
     if hole:
         return _digest_of_zeros(end - start)
-    with view[start:end] as bytes_:
-        return hashlib.sha256(bytes_).hexdigest()
+    digest = hashlib.sha256()
+    for position in range(start, end, _CHUNK):
+        digest.update(image.read(position, min(end, position + _CHUNK)))
+    return digest.hexdigest()
 
 
 @functools.cache

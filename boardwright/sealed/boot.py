@@ -7,12 +7,12 @@ directories. The tools take the time from SOURCE_DATE_EPOCH. Standard library on
 from __future__ import annotations
 
 import filecmp
-import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from .inuse import Image
 from .tooling import Fault, run, size
 
 SECTOR = 512
@@ -71,12 +71,12 @@ def check(image: Path, partition: dict[str, Any], files: dict[str, Path], work: 
             raise Fault(f"{name} in partition {partition['name']} differs from {source}")
 
 
-def check_unchanged(image: mmap.mmap, partition: dict[str, Any], work: Path) -> None:
+def check_unchanged(image: Image, partition: dict[str, Any], work: Path) -> None:
     """The partition still is what :func:`check` saw. Raises Fault."""
     offset = partition["offset"]
     with _copy(partition, work).open("rb", buffering=0) as copy:
         for start, end in _data(copy.fileno(), 0, partition["size"]):
-            if os.pread(copy.fileno(), end - start, start) != image[offset + start : offset + end]:
+            if os.pread(copy.fileno(), end - start, start) != image.read(offset + start, offset + end):
                 raise Fault(f"partition {partition['name']} was overwritten after it was made")
 
 

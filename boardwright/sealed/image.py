@@ -9,8 +9,8 @@ and the finished image is checked while its blocks are hashed. Run as ``python3 
 from __future__ import annotations
 
 import json
-import mmap
 import os
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,8 +29,10 @@ def main(inputs: Path = Path("/in"), work: Path = Path("/work"), out: Path = Pat
     try:
         surveys = assemble(image, layout, inputs, work)
         publish(image, layout, inputs, surveys, work, int(os.environ.get("JOBS", "2")))
-    except Fault as fault:
+    except (Fault, OSError) as fault:  # OSError: an input cannot be read, the disk is full
         print(f"error: {fault}", file=sys.stderr)
+        if shutil.disk_usage(out).free < 2**20:  # mkfs.vfat, for one, does not tell
+            print(f"error: No space left on device: {out} is full", file=sys.stderr)
         return 1
     return 0
 
@@ -80,21 +82,18 @@ def publish(
     image: Path, layout: Layout, inputs: Path, surveys: dict[str, root.Survey], work: Path, jobs: int
 ) -> None:
     """Check the image as it now is on disk, and write its bmap."""
-    with (
-        image.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view,
-        ThreadPoolExecutor(1) as beside,
-    ):
+    with image.open("rb") as file, ThreadPoolExecutor(1) as beside:
+        view = inuse.Image(file)
         checked = beside.submit(check, image, view, layout, inputs, surveys, work)
         used = inuse.spans(view, layout)
-        text = bmap.write(file.fileno(), view, used, jobs)
+        text = bmap.write(view, used, jobs)
         checked.result()
     (image.parent / layout["bmap"]).write_text(text)
     print(f"{image.name}: {size(layout['size'])}, {size(sum(end - start for start, end in used))} to write")
 
 
 def check(
-    image: Path, view: mmap.mmap, layout: Layout, inputs: Path, surveys: dict[str, root.Survey], work: Path
+    image: Path, view: inuse.Image, layout: Layout, inputs: Path, surveys: dict[str, root.Survey], work: Path
 ) -> None:
     """Open the image again with other tools than made it. Raises Fault at the first difference."""
     gpt.check(image, layout)
@@ -109,10 +108,10 @@ def check(
             root.check(image, partition, surveys[partition["name"]], superblock, required, work)
 
 
-def _check_hole(view: mmap.mmap, hole: dict[str, Any], inputs: Path) -> None:
+def _check_hole(view: inuse.Image, hole: dict[str, Any], inputs: Path) -> None:
     wanted = (inputs / hole["source"]).read_bytes() if hole["source"] else b""
     start, end = hole["offset"], hole["offset"] + hole["size"]
-    if view[start:end] != wanted.ljust(hole["size"], b"\0"):
+    if view.read(start, end) != wanted.ljust(hole["size"], b"\0"):
         raise Fault(f"hole {hole['name']} does not hold {hole['source'] or 'zeros'} and nothing else")
 
 

@@ -7,10 +7,10 @@ See ``docs/decisions/bmap-zeros.md``. Runs inside the sandbox, standard library 
 
 from __future__ import annotations
 
-import mmap
+import os
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 Span = tuple[int, int]
 """Bytes from the first, up to and without the second."""
@@ -20,7 +20,25 @@ EDGE = 2**20
 GPT_HEAD, GPT_TAIL = 34 * 512, 33 * 512
 
 
-def spans(image: mmap.mmap, layout: dict[str, Any]) -> list[Span]:
+class Image:
+    """A file read by position. Not mapped: page faults fill holes on a tmpfs, and SIGBUS when it is full."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.descriptor = file.fileno()
+        self.size = os.fstat(self.descriptor).st_size
+
+    def read(self, start: int, end: int) -> bytes:
+        """Raises OSError when the file ends before ``end``."""
+        data = b""
+        while len(data) < end - start:
+            more = os.pread(self.descriptor, end - start - len(data), start + len(data))
+            if not more:
+                raise OSError(f"the image ends at byte {start + len(data)}, before {end}")
+            data = data + more if data else more
+        return data
+
+
+def spans(image: Image, layout: dict[str, Any]) -> list[Span]:
     """What must be written for the disk to be the image, whatever was on it before; sorted and disjoint."""
     found: list[Span] = [(0, GPT_HEAD), (layout["size"] - GPT_TAIL, layout["size"])]
     found += [(hole["offset"], hole["offset"] + hole["size"]) for hole in layout["holes"]]
@@ -43,7 +61,7 @@ def merged(unsorted: Iterable[Span], granule: int = 1) -> list[Span]:
     return result
 
 
-def ext4(image: mmap.mmap, offset: int) -> Iterator[Span]:
+def ext4(image: Image, offset: int) -> Iterator[Span]:
     """Blocks that the block bitmaps call used (kernel Documentation/filesystems/ext4)."""
     read = Superblock(image, offset)
     for group in range(read.groups):
@@ -56,7 +74,7 @@ def ext4(image: mmap.mmap, offset: int) -> Iterator[Span]:
                 yield read.span(first, read.copied)
             continue
         at = offset + bitmap * read.block_size
-        bits = int.from_bytes(image[at : at + -(-count // 8)], "little") & ((1 << count) - 1)
+        bits = int.from_bytes(image.read(at, at + -(-count // 8)), "little") & ((1 << count) - 1)
         for start, end in _runs(bits):
             yield read.span(first + start, end - start)
 
@@ -64,8 +82,8 @@ def ext4(image: mmap.mmap, offset: int) -> Iterator[Span]:
 class Superblock:
     """The fields of an ext4 superblock that say where the block bitmaps are, and how full it is."""
 
-    def __init__(self, image: mmap.mmap, offset: int) -> None:
-        raw = image[offset + 1024 : offset + 2048]
+    def __init__(self, image: Image, offset: int) -> None:
+        raw = image.read(offset + 1024, offset + 2048)
         self._image, self._offset = image, offset
         self.inodes, low = struct.unpack_from("<II", raw, 0)
         free_low, self.free_inodes, self.first_block, log_size = struct.unpack_from("<IIII", raw, 12)
@@ -87,7 +105,7 @@ class Superblock:
     def descriptor(self, group: int) -> tuple[int, bool]:
         """The block of a group's bitmap, and whether the group is BLOCK_UNINIT."""
         at = self._offset + (self.first_block + 1) * self.block_size + group * self.descriptor_size
-        raw = self._image[at : at + self.descriptor_size]
+        raw = self._image.read(at, at + self.descriptor_size)
         block, flags = struct.unpack_from("<I14xH", raw, 0)
         if self.descriptor_size >= 64:
             block |= struct.unpack_from("<I", raw, 32)[0] << 32
@@ -122,17 +140,18 @@ def _runs(bits: int) -> Iterator[Span]:
         position += zeros + ones
 
 
-def fat32(image: mmap.mmap, offset: int) -> Iterator[Span]:
+def fat32(image: Image, offset: int) -> Iterator[Span]:
     """Reserved sectors, both FATs, and every allocated cluster (Microsoft's FAT specification 1.03)."""
-    sector, per_cluster, reserved, fats = struct.unpack_from("<HBHB", image, offset + 11)
-    total, fat_size = struct.unpack_from("<II", image, offset + 32)
-    if image[offset + 82 : offset + 87] != b"FAT32":
+    head = image.read(offset, offset + 512)
+    sector, per_cluster, reserved, fats = struct.unpack_from("<HBHB", head, 11)
+    total, fat_size = struct.unpack_from("<II", head, 32)
+    if head[82:87] != b"FAT32":
         raise ValueError(f"no FAT32 boot sector at byte {offset}")
     data = reserved + fats * fat_size
     yield offset, offset + data * sector
     at = offset + reserved * sector
     clusters = (total - data) // per_cluster
-    table = memoryview(image[at : at + (clusters + 2) * 4]).cast("I")
+    table = memoryview(image.read(at, at + (clusters + 2) * 4)).cast("I")
     size, start = per_cluster * sector, offset + data * sector
     for cluster, entry in enumerate(table[2:]):
         if entry:

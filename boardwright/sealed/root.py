@@ -6,7 +6,6 @@ Needs mke2fs 1.47.1 or later with libarchive. Standard library only.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import subprocess
 import zlib
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .inuse import Superblock
+from .inuse import Image, Superblock
 from .tooling import Fault, finish, run, size, start
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def end(
 
 
 def _write_back(process: subprocess.Popen[str], image: Path) -> None:
-    """Push pages to the disk while mke2fs still computes, so that its own fsync at the end has little to do."""
+    """Push pages to the disk while mke2fs still computes: its fsync at the end then has little to do."""
     with image.open("rb") as file:
         while process.poll() is None:
             os.fdatasync(file.fileno())
@@ -101,8 +100,8 @@ class Survey:
         scratch.touch(exist_ok=False)
         os.truncate(scratch, partition["size"])
         run(["mke2fs", *_options(partition, "offset=0"), str(scratch)])
-        with scratch.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view:
-            empty = Superblock(view, 0)
+        with scratch.open("rb") as file:
+            empty = Superblock(Image(file), 0)
         scratch.unlink()
         needed, room = self.blocks + SPARE_BLOCKS, empty.free_blocks
         if needed > room:

@@ -182,7 +182,7 @@ def test_a_hole_over_a_partition() -> None:
 def test_a_hole_off_the_end_of_the_disk() -> None:
     where, said = only_fault(of=disk(holes=[hole(offset=2 * GIB, size=SECTOR)]))
     assert where == "disk.holes[0].size"
-    assert "ends 512 bytes behind the end of the disk" in said
+    assert "ends 512 bytes behind the disk of 2GiB" in said
 
 
 @pytest.mark.parametrize("field", ["offset", "size"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import mmap
 import shutil
 import subprocess
 import tempfile
@@ -40,8 +39,8 @@ def image() -> Path:
 
 
 def written(image: Path, used: list[inuse.Span], jobs: int = 2) -> str:
-    with image.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view:
-        return bmap.write(file.fileno(), view, used, jobs)
+    with image.open("rb") as file:
+        return bmap.write(inuse.Image(file), used, jobs)
 
 
 @given(used=spans)

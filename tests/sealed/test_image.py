@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -269,6 +270,23 @@ def test_a_root_that_is_no_tarball(tmp_path: Path) -> None:
 
 def test_a_tarball_that_was_cut(tmp_path: Path) -> None:
     assert "error: " in refused(tmp_path, tar=rootfs()[:2_000_000])
+
+
+def test_a_full_disk_is_said_and_leaves_no_map(inputs: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a small tmpfs")
+    for megabytes in (1, 4, 8, 12):
+        out = tmp_path / f"out{megabytes}"
+        out.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(out)], check=True)
+        try:
+            result = make(inputs, out)
+            assert result.returncode == 1
+            assert "Traceback" not in result.stderr
+            assert "No space left on device" in result.stderr
+            assert not (out / "board.bmap").exists()
+        finally:
+            subprocess.run(["umount", str(out)], check=True)
 
 
 # --- what was spoilt after it was made ----------------------------------------------------------------
