@@ -1,1 +1,1 @@
-"""pytest plug-in, evidence and log parsers for bring-up checks."""
+"""Bring-up: pytest checks over a console, each with its measurements, one outcome, and its evidence."""

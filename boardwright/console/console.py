@@ -38,6 +38,8 @@ _QUIET = 1.0
 """Seconds without a byte before a prompt is believed: getty flushes what is typed while it starts."""
 _NUDGE = 10.0
 """Seconds of quiet after which a board that runs its kernel is sent an Enter."""
+_ROOT_WAIT = 40.0
+"""Seconds for a root device to appear; the slowest known, USB disks and eMMC with retries, take some ten."""
 _ECHO = 4.0
 """Seconds for a typed line to come back; 200 characters at 9600 baud take 0.2 s, an emulator is slower."""
 _LAST_WORDS = 3.0
@@ -116,13 +118,19 @@ class Console:
                 raise self._out_of_time(budget)
             if self.channel.quiet_for >= _QUIET and self._answer_prompt():
                 continue
-            if self.channel.quiet_for > self._silence:
+            if self.channel.quiet_for > self._patience():
                 raise self._fell_silent()
             patience = _NUDGE if self.stage >= Stage.KERNEL else self._silence / 2
             if min(self.channel.quiet_for, self.channel.clock() - nudged) > patience:
                 nudged = self.channel.clock()
                 self.channel.write("\n")  # a prompt may have been broken by a message, or be older than we
         return BootReport(self.channel.seconds, dict(self.watch.milestones), tuple(self.watch.findings))
+
+    def _patience(self) -> float:
+        """Seconds of silence allowed: few once the kernel waits for a root that does not come."""
+        waiting = any(finding.name == "no root device" for finding in self.watch.findings)
+        early = "systemd" not in self.watch.milestones
+        return min(self._silence, _ROOT_WAIT) if waiting and early else self._silence
 
     def _answer_prompt(self) -> bool:
         """React to the prompt the board is waiting at, if it is one; true when something was done."""
@@ -332,8 +340,9 @@ class Console:
         if self._is_garbled():
             return self._garbled()
         return self._failed(
-            None, f"the board fell silent for {self.channel.quiet_for:.0f} s at stage {self.stage}, "
-            f"after {self.watch.last_line[:120]!r}"
+            None,
+            f"the board fell silent for {self.channel.quiet_for:.0f} s at stage {self.stage}, "
+            f"after {self.watch.last_line[:120]!r}",
         )
 
     def _out_of_time(self, budget: float) -> BoardwrightError:

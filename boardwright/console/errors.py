@@ -37,9 +37,7 @@ class LoginRefused(ConsoleError):
 class BoardFailed(ProductError):
     """The board said, or showed, that it cannot go on."""
 
-    def __init__(
-        self, message: str, *, findings: tuple[Finding, ...] = (), hint: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, findings: tuple[Finding, ...] = (), hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.findings = findings
 

@@ -193,9 +193,7 @@ def frame(number: int, result: Result, coded: bool = False, noise: str | None = 
     if noise is not None:
         lines.insert(len(lines) // 2, noise)
     sum_ = shell.digest(f"{number} {result.status}\n".encode() + data)
-    return "\n".join(
-        ["", f"bw-{number}-begin", *lines, "", f"bw-{number}-end {sum_} {result.status}", ""]
-    )
+    return "\n".join(["", f"bw-{number}-begin", *lines, "", f"bw-{number}-end {sum_} {result.status}", ""])
 
 
 class BoardPort:

@@ -17,9 +17,7 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]+[0-~]"  # character sets
     r"|\x1b[0-Z\\^-~]"  # two characters
 )
-_UNFINISHED = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z"
-)
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 

@@ -1,1 +1,1 @@
-"""Records, JUnit and JSON, by image digest."""
+"""Outcomes of checks with their evidence: records kept by image digest, a table, JUnit XML."""

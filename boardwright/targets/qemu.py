@@ -166,9 +166,7 @@ def _make_disk(image: Path, root: Path, directory: Path, grow_by: int) -> None:
         raise HostError(f"qemu-img made no disk: {result.stderr.strip()}")
 
 
-def _tool(
-    root: Path, image: Path, directory: Path, command: list[str]
-) -> subprocess.CompletedProcess[str]:
+def _tool(root: Path, image: Path, directory: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         _sealed(root, image, directory, command),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,

@@ -1,0 +1,151 @@
+"""The bench of one run: a target, one boot on it, and the console that all checks share."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from boardwright.bringup.expectation import Expectation, expectation
+from boardwright.console.console import BootReport, Console
+from boardwright.console.transcript import Transcript
+from boardwright.errors import BoardwrightError, InputError
+from boardwright.results.outcome import Evidence
+from boardwright.schema.board import Board
+from boardwright.targets import qemu, replay
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``budget``: seconds from power-on to a shell, all stages together; ``silence``: see Console.
+
+    ``recording``: the transcript that target ``replay`` plays. ``tests``: a directory of checks.
+    """
+
+    target: Literal["qemu", "replay"] = "qemu"
+    budget: float = 600.0
+    silence: float = 120.0
+    qemu: qemu.Options = field(default_factory=qemu.Options)
+    recording: Path | None = None
+    user: str = "root"
+    password: str | None = None
+    tests: Path = Path(__file__).resolve().parents[2] / "bringup-tests"
+
+
+class Bench:
+    """Boots at most once; :meth:`boot` gives the report or raises the boot's error each time it is asked."""
+
+    def __init__(
+        self,
+        image: Path | None,
+        board: Board,
+        manifest: Mapping[str, Any],
+        qemu_root: Path,
+        transcript: Path,
+        options: Options,
+    ) -> None:
+        self.board, self.options, self.transcript = board, options, transcript
+        self.expected: Expectation = expectation(board, manifest, image)
+        self._image, self._qemu_root = image, qemu_root
+        self._booted: BootReport | BoardwrightError | None = None
+        self._console: Console | None = None
+        self._open = contextlib.ExitStack()
+        self._digest = _Digest(image)
+
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence.EMULATED if self.options.target == "qemu" else Evidence.REPLAYED
+
+    @property
+    def console(self) -> Console:
+        """The console, at a shell. Raises what the boot raised."""
+        self.boot()
+        assert self._console is not None
+        return self._console
+
+    @property
+    def image_sha256(self) -> str | None:
+        """Of the image as it is on the disk now; worked out while the board boots."""
+        return self._digest.value()
+
+    def boot(self) -> BootReport:
+        """Switch on and follow to a shell, the first time; the same answer ever after."""
+        if self._booted is None:
+            try:
+                self._booted = self._boot()
+            except BoardwrightError as error:
+                self._booted = error
+        if isinstance(self._booted, BoardwrightError):
+            raise self._booted
+        return self._booted
+
+    @property
+    def boot_failed(self) -> bool:
+        return isinstance(self._booted, BoardwrightError)
+
+    def _boot(self) -> BootReport:
+        options = self.options
+        title = f"{self.board.board} on {options.target}"
+        transcript = self._open.enter_context(Transcript(self.transcript, title))
+        keywords: dict[str, Any] = {
+            "user": options.user,
+            "password": options.password,
+            "silence": options.silence,
+        }
+        if options.target == "replay":
+            if options.recording is None:
+                raise InputError("target replay needs a recording", hint="give the path of a console.cast")
+            played = replay.port(options.recording)
+            self._console = Console(played, transcript=transcript, clock=played.clock, **keywords)
+        else:
+            if self._image is None:
+                raise InputError("target qemu needs an image")
+            self._digest.start()
+            machine = self._open.enter_context(
+                qemu.running(self._image, self.board.emulation, self._qemu_root, options.qemu)
+            )
+            self._console = Console(machine, transcript=transcript, **keywords)
+        return self._console.boot(options.budget)
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+
+class _Digest:
+    """SHA-256 of a file in a thread of its own: hashing releases Python's lock, and a boot mostly waits."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._value: str | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def value(self) -> str | None:
+        if self._path is not None and not self._thread.ident:
+            self.start()
+        if self._thread.ident:
+            self._thread.join()
+        return self._value
+
+    def _work(self) -> None:
+        assert self._path is not None
+        with self._path.open("rb") as file:
+            self._value = hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def now() -> float:
+    """The host's clock, seconds since 1970: what a board's clock is compared with."""
+    return time.time()

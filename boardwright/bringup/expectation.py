@@ -1,0 +1,64 @@
+"""What a run is compared with: the board file, the manifest of the build, and the image itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boardwright.errors import ProductError
+from boardwright.layout.memory import cma_argument
+from boardwright.schema.board import Board, Cma
+from boardwright.targets import gpt
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """``None``: nothing is known, and the check that needs it is skipped.
+
+    ``words``: words the kernel command line must have. ``append``: all of it, when the manifest says so.
+    ``root_partuuid``: lower case. ``modules``: driver modules the board is built for.
+    """
+
+    image_sha256: str | None
+    kernel_release: str | None
+    append: str | None
+    words: tuple[str, ...]
+    root_partuuid: str | None
+    cma: Cma | None
+    epoch: int = 0
+    modules: tuple[str, ...] = ("radeon", "rocket")
+
+
+def expectation(board: Board, manifest: Mapping[str, Any], image: Path | None) -> Expectation:
+    """Manifest keys read: ``artifacts.<board>.img``, ``kernel.release``, ``boot.append``,
+    ``boot.root-partuuid``, ``epoch``; the root's PARTUUID otherwise comes from the image's own table."""
+    boot = manifest.get("boot", {})
+    root = boot.get("root-partuuid") or _root_of(board, image)
+    return Expectation(
+        image_sha256=manifest.get("artifacts", {}).get(f"{board.board}.img"),
+        kernel_release=manifest.get("kernel", {}).get("release"),
+        append=boot.get("append"),
+        words=tuple(_words(board, root)),
+        root_partuuid=root.lower() if root else None,
+        cma=board.memory.cma,
+        epoch=int(manifest.get("epoch", 0)),
+    )
+
+
+def _words(board: Board, root: str | None) -> list[str]:
+    words = [f"root=PARTUUID={root}"] if root else []
+    if board.memory.cma:
+        words.append(f"cma={cma_argument(board.memory.cma)}")
+    return [*words, *board.boot.append.split()]
+
+
+def _root_of(board: Board, image: Path | None) -> str | None:
+    if image is None:
+        return None
+    wanted = next(p.name for p in board.partitions if p.contents == "rootfs")
+    for partition in gpt.read(image):
+        if partition.name == wanted:
+            return partition.guid
+    raise ProductError(f"expected a partition {wanted!r} in {image.name}")
