@@ -50,6 +50,11 @@ REQUESTED = ("suite", "architecture", "packages", "package", "source", "firmware
 """The fields of a recipe that decide what is taken from a mirror."""
 
 
+def has_lock(recipe: Record) -> bool:
+    """Whether a recipe takes anything from a mirror."""
+    return any(hasattr(recipe, name) for name in REQUESTED)
+
+
 def request_digest(recipe: Record) -> str:
     """Digest of what a recipe asks a mirror for; a lock made for another request is stale."""
     asked = {name: getattr(recipe, name) for name in REQUESTED if hasattr(recipe, name)}

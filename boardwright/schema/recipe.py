@@ -7,7 +7,15 @@ from __future__ import annotations
 from typing import Literal
 
 from boardwright.schema.board import Record
-from boardwright.schema.words import FileName, LocalVersion, Name, PackageName, RelativePath, Suite
+from boardwright.schema.words import (
+    FileName,
+    LocalVersion,
+    Name,
+    PackageName,
+    PackageRequest,
+    RelativePath,
+    Suite,
+)
 
 
 class DebianSource(Record):
@@ -33,7 +41,7 @@ class EnvironmentRecipe(RecipeBase, tag="environment", kw_only=True):
     """A Debian root in which steps run."""
 
     suite: Suite
-    packages: list[PackageName]
+    packages: list[PackageRequest]
     """Besides Debian's essential ones and what they depend on."""
     architecture: Literal["amd64"] = "amd64"
     options: list[str] = []
@@ -69,7 +77,7 @@ class RootfsRecipe(RecipeBase, tag="rootfs", kw_only=True):
 
     environment: Name
     suite: Suite
-    packages: list[PackageName]
+    packages: list[PackageRequest]
     """Besides Debian's essential ones and what they depend on."""
     architecture: Literal["arm64"] = "arm64"
     options: list[str] = []

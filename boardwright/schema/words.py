@@ -32,16 +32,17 @@ DeviceTree = Annotated[
 
 Sha256 = Annotated[str, _form(r"[0-9a-f]{64}", "a SHA-256: 64 lower-case hexadecimal digits")]
 
-PackageName = Annotated[
-    str,
-    _form(
-        r"[a-z0-9][a-z0-9+.-]+(?:=[0-9A-Za-z][0-9A-Za-z.+:~-]*)?",
-        "a Debian package name: lower-case letters, digits, '+', '-' and '.', two characters at least",
-    ),
-]
-"""Debian Policy 5.6.1; ``=version`` may follow, as apt takes it."""
+_PACKAGE = r"[a-z0-9][a-z0-9+.-]+"
+_VERSION = r"[0-9A-Za-z][0-9A-Za-z.+:~-]*"
+_PACKAGE_RULE = "a Debian package name: lower-case letters, digits, '+', '-' and '.', two characters at least"
 
-PackageVersion = Annotated[str, _form(r"[0-9A-Za-z][0-9A-Za-z.+:~-]*", "a Debian package version")]
+PackageName = Annotated[str, _form(_PACKAGE, _PACKAGE_RULE)]
+"""Debian Policy 5.6.1."""
+
+PackageRequest = Annotated[str, _form(rf"{_PACKAGE}(?:={_VERSION})?", _PACKAGE_RULE)]
+"""A package, with ``=version`` when only one will do, as apt takes it."""
+
+PackageVersion = Annotated[str, _form(_VERSION, "a Debian package version")]
 """Debian Policy 5.6.12."""
 
 Suite = Annotated[str, _form(r"[a-z][a-z0-9-]*", "a Debian suite such as 'trixie' or 'trixie-backports'")]
