@@ -1,4 +1,4 @@
-"""Debian packages as files: an ar archive of ``debian-binary``, ``control.tar.*`` and ``data.tar.*``, deb(5)."""
+"""Debian packages as files: ar archives of ``debian-binary``, ``control.tar.*``, ``data.tar.*``; deb(5)."""
 
 from __future__ import annotations
 

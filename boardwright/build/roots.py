@@ -8,6 +8,7 @@ else apt could choose. It works as root, and as a user through user namespaces. 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import getpass
 import os
 import platform
@@ -15,6 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -148,16 +150,57 @@ def _area(step: RootStep, destination: Path) -> Iterator[Path]:
     """
     beside = destination.parent if os.geteuid() == 0 else Path(os.environ.get("TMPDIR", "/var/tmp"))
     where = _MEMORY if _fits_memory(step) else beside
+    _sweep(where)
     area = Path(tempfile.mkdtemp(prefix=f"boardwright.{os.getpid()}.", dir=where))
     try:
-        area.chmod(0o755)
-        (area / "tmp").mkdir()
-        (area / "tmp").chmod(0o777)
-        yield area
+        with (area / "lock").open("w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            area.chmod(0o755)
+            (area / "tmp").mkdir()
+            (area / "tmp").chmod(0o777)
+            yield area
     finally:
-        if os.geteuid() != 0 and any((area / "tmp").iterdir()):
-            _quietly("mmdebstrap", "--unshare-helper", "rm", "-rf", *map(str, (area / "tmp").iterdir()))
-        shutil.rmtree(area, ignore_errors=True)
+        _remove(area)
+
+
+def _sweep(where: Path) -> None:
+    """Remove the areas of builds that were killed: their locks are free, and they are not brand-new."""
+    for area in where.glob("boardwright.*.*"):
+        with contextlib.suppress(OSError):
+            if time.time() - area.stat().st_mtime > 60:
+                with (area / "lock").open("r+") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _remove(area)
+
+
+def _remove(area: Path) -> None:
+    """Remove the area, and never anything through a mount that a killed mmdebstrap left in it."""
+    for point in reversed(_mounts_below(area)):
+        _quietly("umount", "--lazy", point)
+    if mounted := _mounts_below(area):
+        raise HostError(
+            f"{mounted[-1]} is still mounted", hint=f"unmount what is below {area}, then remove it"
+        )
+    if os.geteuid() != 0 and (area / "tmp").is_dir() and any((area / "tmp").iterdir()):
+        _quietly("mmdebstrap", "--unshare-helper", "rm", "-rf", *map(str, (area / "tmp").iterdir()))
+    shutil.rmtree(area, ignore_errors=True)
+
+
+def _mounts_below(area: Path) -> list[str]:
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    return [point for line in lines if (point := line.split()[1]).startswith(f"{area}/")]
+
+
+def _isolation() -> list[str]:
+    """What keeps the mounts of mmdebstrap, when root runs it, out of ours, and ends all it started.
+
+    In a container that may not mount, mmdebstrap mounts nothing either.
+    """
+    command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    if os.geteuid() != 0:
+        return []
+    trial = subprocess.run([*command, "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    return command if trial.returncode == 0 else []
 
 
 def _fits_memory(step: RootStep) -> bool:
@@ -221,6 +264,7 @@ def _control(file: Path, package: Package) -> str:
 
 def _bootstrap(step: RootStep, area: Path, made: Path, log: Path, line: Callable[[str], None]) -> None:
     command = [
+        *_isolation(),
         "mmdebstrap",
         "--mode=root" if os.geteuid() == 0 else "--mode=unshare",
         "--variant=essential",

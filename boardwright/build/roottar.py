@@ -74,6 +74,7 @@ def unpack(source: Path, target: Path, epoch: int) -> None:
     Nothing is written through a link: every directory on the way to a member must be one of the tree's.
     """
     target.mkdir()
+    target.chmod(0o755)
     directories: dict[str, int] = {"": epoch}
     with tarfile.open(source, "r:") as archive:
         for member, content in members(archive, epoch):
@@ -92,10 +93,12 @@ def _create(
 ) -> None:
     path = target / member.name
     if member.isdir():
-        path.mkdir(mode=0o755)
+        path.mkdir()
+        path.chmod(0o755)
         return
     if member.issym():
         path.symlink_to(member.linkname)
+        os.utime(path, (member.mtime, member.mtime), follow_symlinks=False)
         return
     if member.islnk():
         origin = target / member.linkname

@@ -248,7 +248,7 @@ def test_nothing_of_the_hosts_apt_is_read(server: MirrorServer, tmp_path: Path) 
     assert not [line for line in shown.splitlines() if "APT::Architectures::" in line and "arm64" not in line]
 
 
-def file(package: str, version: str = "1", sha256: str = "a", **other: str) -> LockedFile:
+def file(package: str, version: str = "1", sha256: str = "a" * 64, **other: str) -> LockedFile:
     path = other.get("path", f"pool/{package}.deb")
     architecture = other.get("architecture", "all")
     return LockedFile(
@@ -257,7 +257,7 @@ def file(package: str, version: str = "1", sha256: str = "a", **other: str) -> L
 
 
 def made(*files: LockedFile) -> Lock:
-    return Lock(version=1, recipe="r", request="q", epoch=7, files=list(files))
+    return Lock(version=1, recipe="r", request="0" * 64, epoch=7, files=list(files))
 
 
 def test_a_lock_has_one_file_a_line_and_reads_back(tmp_path: Path) -> None:
@@ -289,8 +289,8 @@ def test_a_lock_that_cannot_be_written_leaves_the_old_one(
 
 
 def test_a_difference_names_what_came_went_and_changed() -> None:
-    old = made(file("gone"), file("kept"), file("newer", "1"), file("other", "1", "a"))
-    new = made(file("came"), file("kept"), file("newer", "2"), file("other", "1", "b"))
+    old = made(file("gone"), file("kept"), file("newer", "1"), file("other", "1", "a" * 64))
+    new = made(file("came"), file("kept"), file("newer", "2"), file("other", "1", "b" * 64))
     assert lock.difference(old, new) == [
         "+ came 1",
         "- gone 1",
@@ -304,7 +304,7 @@ def test_a_difference_names_what_came_went_and_changed() -> None:
 def test_the_files_of_a_source_package_are_told_apart() -> None:
     def source(version: str) -> Lock:
         suffixes = (f"u-boot_{version}.dsc", "u-boot_2025.orig.tar.xz")
-        return made(*(file("u-boot", version, version, path=s, architecture="source") for s in suffixes))
+        return made(*(file("u-boot", version, version * 64, path=s, architecture="source") for s in suffixes))
 
     assert lock.difference(source("1"), source("2")) == [
         "~ u-boot dsc 1 -> 2",
