@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from invoke import Context, Exit
+from invoke.context import Context
+from invoke.exceptions import Exit
 
 from boardwright.errors import BoardwrightError, ExitStatus
 
@@ -21,9 +22,11 @@ def verb(function: Callable[..., int | None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def wrapped(context: Context, *args: Any, **kwargs: Any) -> None:
-        signal.signal(signal.SIGTERM, _interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
         try:
             status = function(context, *args, **kwargs) or 0
+            sys.stdout.flush()
         except BoardwrightError as error:
             _show(error)
             status = error.exit_status
@@ -31,7 +34,7 @@ def verb(function: Callable[..., int | None]) -> Callable[..., None]:
             print("\ninterrupted; nothing half-made was kept", file=sys.stderr)
             status = ExitStatus.INTERRUPTED
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence()
             status = ExitStatus.HOST
         except Exception as error:  # the edge of the program: whatever is left is our own fault
             if os.environ.get("BOARDWRIGHT_TRACEBACK"):
@@ -43,6 +46,16 @@ def verb(function: Callable[..., int | None]) -> Callable[..., None]:
             raise Exit(code=int(status))
 
     return wrapped
+
+
+def _silence() -> None:
+    """Nobody reads what we print any more; neither does Python complain about it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_CHUNK = 1 << 20
-
 
 def of_json(value: object) -> str:
-    """SHA-256 of ``value`` as JSON with sorted keys and no blanks."""
+    """SHA-256 of ``value`` as JSON with sorted keys and no blanks; file names count as their bytes."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def of_file(path: str | Path) -> str:

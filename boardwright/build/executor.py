@@ -11,11 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
+from boardwright.build import locks, run, sandbox
 from boardwright.build import plan as plans
-from boardwright.build import run, sandbox
 from boardwright.build.jobs import INSIDE, Jobs
 from boardwright.build.plan import Plan, Planned
-from boardwright.build.progress import Progress
+from boardwright.build.progress import Progress, printable
 from boardwright.build.stage import stage
 from boardwright.build.step import Download, RootStep, Step
 from boardwright.build.store import Entry, Store, host_error
@@ -66,27 +66,54 @@ def build(plan: Plan, builder: Builder) -> dict[str, Entry]:
     todo = missing(plan, builder.store)
     if todo:
         sandbox.require()
-        builder.logs.mkdir(parents=True, exist_ok=True)
-        _fetch([download for name in todo for download in plans.downloads(plan[name].step)], builder)
-        with builder.progress:
-            _run_all(plan, todo, builder)
-    entries = {name: builder.store.find(plan[name].key) for name in plan.targets}
-    for entry in entries.values():
-        if entry:
-            builder.store.touch(entry)
-    return {name: entry for name, entry in entries.items() if entry}
+        _make_directory(builder.logs)
+        with _in_use(builder.downloads):
+            _fetch([download for name in todo for download in plans.downloads(plan[name].step)], builder)
+            with builder.store.scratch("jobserver") as directory, builder.progress:
+                _run_all(plan, todo, builder, Jobs(builder.jobs, directory))
+    for planned in plan.steps.values():
+        builder.store.touch(planned.key)
+    return {name: _entry(plan, name, builder) for name in plan.targets}
+
+
+def _entry(plan: Plan, name: str, builder: Builder) -> Entry:
+    entry = builder.store.find(plan[name].key)
+    if entry is None:
+        raise HostError(
+            f"the store entry of step {name} is gone, though it was made", hint="run the build again"
+        )
+    return entry
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise host_error(error, path) from error
+
+
+@contextlib.contextmanager
+def _in_use(directory: Path) -> Iterator[None]:
+    """Keep ``invoke store --gc`` from removing a directory of the cache while a build works with it."""
+    _make_directory(directory)
+    held = locks.use(directory)
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
 
 
 def _fetch(downloads: list[Download], builder: Builder) -> None:
+    if not downloads:
+        return
     from boardwright.build.fetch import fetch
     from boardwright.build.mirror import mirrors
 
     fetch(downloads, builder.downloads, mirrors(), builder.progress.note)
 
 
-def _run_all(plan: Plan, todo: list[str], builder: Builder) -> None:
-    builder.store.directory.mkdir(parents=True, exist_ok=True)
-    jobs = Jobs(builder.jobs, builder.store.directory)
+def _run_all(plan: Plan, todo: list[str], builder: Builder, jobs: Jobs) -> None:
     waiting, running = list(todo), dict[Future[None], str]()
     done = {name for name in plan.steps if name not in todo}
     pool = ThreadPoolExecutor(max_workers=max(2, len(todo)))
@@ -100,10 +127,12 @@ def _run_all(plan: Plan, todo: list[str], builder: Builder) -> None:
                 done.add(running.pop(future))
                 future.result()
     except BaseException:
-        run.stop_all()
+        with run.undisturbed():
+            run.stop_all()
+            pool.shutdown(wait=True, cancel_futures=True)
         raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown()
         run.resume()
         jobs.close()
 
@@ -111,7 +140,9 @@ def _run_all(plan: Plan, todo: list[str], builder: Builder) -> None:
 def _run_one(planned: Planned, plan: Plan, builder: Builder, jobs: Jobs) -> None:
     """Run one step unless another process made it meanwhile."""
     step = planned.step
-    with builder.store.locked(planned.key), jobs.one():
+    with builder.store.locked(planned.key, run.pause), jobs.one():
+        if run.stopping():
+            raise run.Stopped
         if builder.store.find(planned.key):
             return
         since = time.monotonic()
@@ -161,29 +192,29 @@ def _make_root(step: RootStep, builder: Builder, scratch: Path, log: Path) -> No
 
 
 def _make_sealed(step: Step, plan: Plan, builder: Builder, jobs: Jobs, scratch: Path, log: Path) -> None:
-    def out(name: str) -> Path:
-        entry = builder.store.find(plan[name].key)
-        if entry is None:
-            raise HostError(f"store entry of {name} was damaged while in use", hint="run the build again")
-        return entry.out
-
-    outputs = {name: out(name) for name in plan[step.name].needs}
-    with _kept_tree(step, builder, scratch) as tree:
+    outputs = {name: _entry(plan, name, builder).out for name in plan[step.name].needs}
+    with contextlib.ExitStack() as held:
+        tree = held.enter_context(_kept_tree(step, builder, scratch))
         for name in ("work", "out"):
             (scratch / name).mkdir()
-        (scratch / "script").write_text(step.script)
+            (scratch / name).chmod(0o755)
+        (scratch / "script").write_text(step.script, encoding="utf-8")
         read_only = stage(step, scratch, outputs, lambda wanted: _downloaded(wanted, builder))
         writable = {"/work": scratch / "work", "/out": scratch / "out", INSIDE: jobs.path}
         if tree:
             writable["/tree"] = tree
         if step.ccache:
-            (builder.cache / "ccache").mkdir(parents=True, exist_ok=True)
+            held.enter_context(_in_use(builder.cache / "ccache"))
             writable["/cache/ccache"] = builder.cache / "ccache"
         seal = sandbox.Seal(
             outputs[step.environment] / "root",
             {**read_only, "/step": scratch / "script"},
             writable,
-            {**fixed_variables(step), **jobs.variables(), **_clock(outputs[step.environment] / "root", builder)},
+            {
+                **fixed_variables(step),
+                **jobs.variables(),
+                **_clock(outputs[step.environment] / "root", builder),
+            },
             "/work",
         )
         command = sandbox.argv(seal, ["/bin/bash", "-euo", "pipefail", "/step"])
@@ -213,8 +244,7 @@ def _kept_tree(step: Step, builder: Builder, scratch: Path) -> Iterator[Path | N
         yield None
         return
     tree = builder.cache / "trees" / step.kept_tree if builder.clock is None else scratch / "tree"
-    tree.mkdir(parents=True, exist_ok=True)
-    with builder.store.locked(f"tree-{step.kept_tree}") if builder.clock is None else contextlib.nullcontext():
+    with builder.store.locked(f"tree-{step.kept_tree}", run.pause), _in_use(tree):
         yield tree
 
 
@@ -225,14 +255,23 @@ def _downloaded(wanted: Download, builder: Builder) -> Path:
 
 
 def _failure(step: Step, status: int, log: Path, builder: Builder) -> BoardwrightError:
-    text = log.read_text(errors="replace")
-    tail = text.splitlines()[-TAIL_LINES:]
+    tail = _tail(log)
     shown = "\n".join(f"  | {line}" for line in tail)
     where = builder.logs / f"{step.name}.log"
-    message = f"step {step.name} failed with exit status {status}; the last lines of {_short(where)}:\n{shown}"
-    if "No space left on device" in text or "ENOSPC" in text:
+    message = (
+        f"step {step.name} failed with exit status {status}; the last lines of {_short(where)}:\n{shown}"
+    )
+    if any("No space left on device" in line for line in tail):
         return HostError(message, hint=f"the disk of {builder.store.directory} is full: make room there")
     return ProductError(message, hint=f"`invoke shell --step {step.name}` opens a shell where it ran")
+
+
+def _tail(log: Path) -> list[str]:
+    """The last lines of a log, of which no more is read than they can fill."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL_LINES * 2000))
+        lines = file.read().decode(errors="replace").splitlines()
+    return [printable(line) for line in lines[-TAIL_LINES:]]
 
 
 def _short(path: Path) -> str:
@@ -244,4 +283,3 @@ def _short(path: Path) -> str:
 def default_jobs() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0))
-

@@ -12,23 +12,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from boardwright.errors import InputError
+
+MOST = 4096
+"""A pipe takes 65,536 bytes before its writer waits (pipe(7)); nobody has that many processors."""
+
 INSIDE = "/jobserver"
 
 
 class Jobs:
-    """A pipe that holds one byte for each free job."""
+    """A pipe in ``directory`` that holds one byte for each free job. ``InputError`` for a bad count."""
 
     def __init__(self, count: int, directory: Path) -> None:
+        if not 1 <= count <= MOST:
+            raise InputError(f"the number of jobs must be 1 to {MOST}, not {count}")
         self.count = count
-        self.path = directory / f"jobserver.{os.getpid()}"
-        self.path.unlink(missing_ok=True)
+        self.path = directory / "jobserver"
         os.mkfifo(self.path, 0o600)
         self._pipe = os.open(self.path, os.O_RDWR)
         os.write(self._pipe, b"+" * count)
 
     def close(self) -> None:
         os.close(self._pipe)
-        self.path.unlink(missing_ok=True)
 
     @contextmanager
     def one(self) -> Iterator[None]:

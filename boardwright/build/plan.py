@@ -64,9 +64,9 @@ def make(steps: Iterable[AnyStep], targets: Iterable[str]) -> Plan:
         if name in planned:
             return
         if name in path:
-            raise InputError(f"steps need each other: {' -> '.join([*path[path.index(name):], name])}")
+            raise InputError(f"steps need each other: {' -> '.join([*path[path.index(name) :], name])}")
         if name not in by_name:
-            raise InputError(f"step {path[-1]!r} needs the output of {name!r}, which is not in the plan")
+            raise _unknown(name, path, by_name)
         step = by_name[name]
         needs = needed(step)
         for other in needs:
@@ -78,6 +78,13 @@ def make(steps: Iterable[AnyStep], targets: Iterable[str]) -> Plan:
     for name in wanted:
         visit(name, ())
     return Plan(planned, wanted)
+
+
+def _unknown(name: str, path: tuple[str, ...], known: Mapping[str, AnyStep]) -> InputError:
+    from boardwright.schema.suggest import nearest
+
+    asked = f"step {path[-1]!r} needs {name!r}, which is not in the plan" if path else f"no step {name!r}"
+    return InputError(asked, hint=nearest(name, known) or f"the steps are {', '.join(known)}")
 
 
 def needed(step: AnyStep) -> tuple[str, ...]:

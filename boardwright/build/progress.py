@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
@@ -19,6 +20,16 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+_CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?")
+"""ECMA-48 control sequences, and the operating system commands that set a terminal's title or clipboard."""
+
+
+def printable(text: str) -> str:
+    """One line of a log as a terminal may have it: no colours, no cursor moves, no control characters."""
+    plain = _CONTROL_SEQUENCE.sub("", text.expandtabs())
+    return "".join(c if c.isprintable() else " " for c in plain)
 
 
 class Progress:
@@ -68,7 +79,9 @@ class LiveProgress(Progress):
 
         self._running: dict[str, _Running] = {}
         self._console = Console(file=self.stream, highlight=False)
-        self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True)
+        self._live = Live(
+            get_renderable=self._draw, console=self._console, refresh_per_second=4, transient=True
+        )
 
     def _draw(self) -> RenderableType:
         from rich.table import Table
@@ -93,7 +106,7 @@ class LiveProgress(Progress):
 
     def line(self, step: str, text: str) -> None:
         if step in self._running:
-            self._running[step].last = "".join(c if c.isprintable() else " " for c in text)
+            self._running[step].last = printable(text)
 
     def finished(self, step: str, seconds: float) -> None:
         running = self._running.pop(step, None)

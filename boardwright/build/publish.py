@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from boardwright import __version__
-
+from boardwright.build import locks
 from boardwright.build.plan import Plan
 from boardwright.build.step import Download, RootStep
 from boardwright.build.store import Entry, host_error
@@ -33,36 +33,47 @@ class Artifact:
 def is_current(plan: Plan, artifacts: list[Artifact], out: Path) -> bool:
     """Whether ``out`` already holds exactly these artifacts, untouched since they were published."""
     try:
-        state = json.loads((out / STATE).read_text())
+        state = json.loads((out / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    if state.get("keys") != _keys(plan):
-        return False
-    return all(_fingerprint(out / name) == seen for name, seen in state["files"].items())
+    return bool(state == _state(plan, artifacts, out))
 
 
 def publish(
     plan: Plan, entries: Mapping[str, Entry], artifacts: list[Artifact], manifest: dict[str, Any], out: Path
 ) -> None:
-    """Copy the artifacts, write ``SHA256SUMS`` and ``manifest.json``. Each file appears whole or not at all."""
+    """Copy the artifacts, write ``SHA256SUMS`` and ``manifest.json``. Each file appears whole or not at all.
+
+    Two builds of one board publish one after the other. Raises ``HostError``, on a full disk for one.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / STATE).unlink(missing_ok=True)
-        for artifact in artifacts:
-            copy(entries[artifact.step].out / artifact.path, out / artifact.name)
-        sums = {a.name: entries[a.step].digests()[a.path] for a in artifacts}
-        _write(out / "SHA256SUMS", "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
-        full = {**manifest, "artifacts": sums}
-        _write(out / "manifest.json", json.dumps(full, indent=2, sort_keys=True) + "\n")
-        names = [*sums, "SHA256SUMS", "manifest.json"]
-        state = {"keys": _keys(plan), "files": {name: _fingerprint(out / name) for name in names}}
-        _write(out / STATE, json.dumps(state))
+        with locks.alone(out):
+            _publish(plan, entries, artifacts, manifest, out)
     except OSError as error:
         raise host_error(error, out) from error
 
 
-def _keys(plan: Plan) -> dict[str, str]:
-    return {name: plan[name].key for name in plan.targets}
+def _publish(
+    plan: Plan, entries: Mapping[str, Entry], artifacts: list[Artifact], manifest: dict[str, Any], out: Path
+) -> None:
+    (out / STATE).unlink(missing_ok=True)
+    sums = {a.name: entries[a.step].digests()[a.path] for a in artifacts}
+    for artifact in artifacts:
+        copy(entries[artifact.step].out / artifact.path, out / artifact.name)
+    _write(out / "SHA256SUMS", "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
+    full = {**manifest, "artifacts": sums}
+    _write(out / "manifest.json", json.dumps(full, indent=2, sort_keys=True) + "\n")
+    _write(out / STATE, json.dumps(_state(plan, artifacts, out)))
+
+
+def _state(plan: Plan, artifacts: list[Artifact], out: Path) -> dict[str, Any]:
+    """What was published, and what changes when anybody touches it."""
+    names = [*(artifact.name for artifact in artifacts), "SHA256SUMS", "manifest.json"]
+    return {
+        "keys": {name: plan[name].key for name in plan.targets},
+        "files": {name: _fingerprint(out / name) for name in names},
+    }
 
 
 def _fingerprint(path: Path) -> list[int] | None:
@@ -75,7 +86,7 @@ def _fingerprint(path: Path) -> list[int] | None:
 
 def _write(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text)
+    temporary.write_text(text, encoding="utf-8")
     temporary.rename(path)
 
 
@@ -112,13 +123,26 @@ def data_ranges(descriptor: int, size: int) -> list[tuple[int, int]]:
 
 def _copy_range(origin: int, made: int, start: int, end: int) -> None:
     while start < end:
-        count = os.copy_file_range(origin, made, end - start, start, start)
+        count = _copy_some(origin, made, start, end - start)
         if count == 0:
             raise OSError(errno.EIO, "the file became shorter while it was copied")
         start += count
 
 
-def describe(plan: Plan, entries: Mapping[str, Entry], request: Mapping[str, Any], root: Path) -> dict[str, Any]:
+def _copy_some(origin: int, made: int, start: int, count: int) -> int:
+    """Copy without reading into our memory; the way that shares blocks works within one file system only."""
+    try:
+        return os.copy_file_range(origin, made, count, start, start)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+    os.lseek(made, start, os.SEEK_SET)
+    return os.sendfile(made, origin, start, count)
+
+
+def describe(
+    plan: Plan, entries: Mapping[str, Entry], request: Mapping[str, Any], root: Path
+) -> dict[str, Any]:
     """The manifest without its artifacts: what was asked, from what it was made, by which keys."""
     return {
         "manifest": 1,
@@ -160,6 +184,3 @@ def revision(root: Path) -> str:
         if result.returncode == 0:
             return result.stdout.strip()
     return "unknown"
-
-
-

@@ -7,12 +7,17 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 _running: set[subprocess.Popen[bytes]] = set()
 _lock = threading.Lock()
 _stopping = threading.Event()
+
+
+_LONGEST_LINE = 1 << 16
+"""Bytes after which a line is shown and logged in parts: output without an end must not fill our memory."""
 
 
 class Stopped(Exception):
@@ -32,10 +37,10 @@ def run(
     The command has no standard input and the given environment only (by default ours). Raises
     :class:`Stopped` when :func:`stop_all` was called, ``OSError`` when it cannot start or be logged.
     """
-    with log.open("ab", buffering=0) as file, _started(command, environment, umask) as process:
-        assert process.stdout is not None
-        for raw in process.stdout:
+    with log.open("ab") as file, _started(command, environment, umask) as (process, output):
+        for raw in iter(lambda: output.readline(_LONGEST_LINE), b""):
             file.write(raw)
+            file.flush()
             if text := raw.decode(errors="replace").rstrip():
                 line(text)
         status = process.wait()
@@ -45,7 +50,9 @@ def run(
 
 
 @contextlib.contextmanager
-def _started(command: list[str], environment: Mapping[str, str] | None, umask: int):  # type: ignore[no-untyped-def]
+def _started(
+    command: list[str], environment: Mapping[str, str] | None, umask: int
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     with _lock:
         if _stopping.is_set():
             raise Stopped
@@ -59,13 +66,13 @@ def _started(command: list[str], environment: Mapping[str, str] | None, umask: i
             env=None if environment is None else dict(environment),
         )
         _running.add(process)
+    assert process.stdout is not None
     try:
-        yield process
+        yield process, process.stdout
     finally:
         _end(process)
         with _lock:
             _running.discard(process)
-        assert process.stdout is not None
         process.stdout.close()
 
 
@@ -87,6 +94,26 @@ def stop_all() -> None:
         processes = list(_running)
     for process in processes:
         _end(process)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Leave a second Ctrl-C or SIGTERM unheard while the first is answered, which takes seconds at most."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def pause() -> None:
+    """A moment between two looks at something a step waits for. Raises :class:`Stopped`."""
+    if _stopping.wait(0.2):
+        raise Stopped
 
 
 def resume() -> None:

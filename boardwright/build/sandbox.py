@@ -16,7 +16,15 @@ from pathlib import Path
 from boardwright.errors import HostError
 
 PATH = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_SKIPPED = {"proc", "dev", "sys", "tmp", "run", "mnt", "media", "srv", "home", "root", "boot", "work", "in", "out"}
+_SKIPPED = {"proc", "dev", "sys", "tmp", "run", "mnt", "media", "srv", "home", "root", "boot"}
+_SKIPPED |= {"work", "in", "out"}
+    ["proc", "dev", "sys", "tmp", "run", "mnt", "media", "srv", "home", "root", "boot", "work", "in", "out"]
+)
+
+
+_ALIKE = ("--cap-drop", "ALL")
+"""What bubblewrap does for ordinary users it must be told to do for root, or a step that changes an owner or
+reads what it may not would end differently for the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +40,12 @@ class Seal:
 
 
 def argv(seal: Seal, command: list[str]) -> list[str]:
-    """The command line that runs ``command`` sealed. Its processes die with ours."""
-    line = [_program(), "--die-with-parent", *_namespaces(seal.network), "--clearenv"]
+    """The command line that runs ``command`` sealed.
+
+    ``command`` is process 1 inside: when it ends the kernel ends whatever it left in the background, and only
+    then does bubblewrap end. All of them die with our own process.
+    """
+    line = [_program(), "--die-with-parent", "--as-pid-1", *_namespaces(seal.network), *_ALIKE, "--clearenv"]
     for name, value in sorted(_variables(seal).items()):
         line += ["--setenv", name, value]
     line += [*_root(seal.root), "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"]
@@ -52,7 +64,8 @@ def _program() -> str:
 
 
 def _namespaces(network: bool) -> list[str]:
-    flags = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "boardwright"]
+    flags = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    flags += ["--hostname", "boardwright"]
     if not network:
         flags.append("--unshare-net")
     if _needs_user_namespace():
