@@ -24,5 +24,5 @@ tar -c -f /out/modules.tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --clamp-mti
     --numeric-owner --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime \
     -C kernel usr/lib/modules
 # shellcheck disable=SC2086 # a list of modules
-python3 /in/sealed/initramfs.py --modules "$modules" --busybox "$(find busybox -name busybox -type f)" \
+python3 /in/sealed/initramfs.py --modules "$modules" --busybox busybox/usr/bin/busybox \
     --init /in/sealed/init.sh --out /out/initrd.img $MODULES
