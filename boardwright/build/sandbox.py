@@ -18,8 +18,6 @@ from boardwright.errors import HostError
 PATH = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SKIPPED = {"proc", "dev", "sys", "tmp", "run", "mnt", "media", "srv", "home", "root", "boot"}
 _SKIPPED |= {"work", "in", "out"}
-    ["proc", "dev", "sys", "tmp", "run", "mnt", "media", "srv", "home", "root", "boot", "work", "in", "out"]
-)
 
 
 _ALIKE = ("--cap-drop", "ALL")
