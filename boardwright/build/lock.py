@@ -42,13 +42,6 @@ BOARD = "arm64"
 """Debian's name for the architecture of every board."""
 
 
-def has_lock(recipe: Recipe) -> bool:
-    """Whether a recipe takes anything from a mirror."""
-    return isinstance(
-        recipe, EnvironmentRecipe | RootfsRecipe | KernelRecipe | DebianKernelRecipe | LoaderRecipe
-    )
-
-
 def resolve(recipe: Recipe, mirrors: tuple[str, ...], cache: Path, *, file: Path | None = None) -> Lock:
     """The lock of ``recipe`` as the first usable mirror has it today.
 

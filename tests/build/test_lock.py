@@ -15,7 +15,7 @@ from mirror_server import MirrorServer, broken, serving
 
 from boardwright.build import apt, lock, mirror
 from boardwright.errors import HostError, InputError
-from boardwright.schema.lock import Lock, LockedFile
+from boardwright.schema.lock import Lock, LockedFile, has_lock
 from boardwright.schema.recipe import (
     DebianKernelRecipe,
     DebianSource,
@@ -171,7 +171,7 @@ def test_a_source_package_that_does_not_exist_is_an_error(server: MirrorServer, 
 
 def test_a_recipe_that_takes_nothing_has_no_lock(server: MirrorServer, tmp_path: Path) -> None:
     recipe = ImageRecipe(recipe="image", environment="tools")
-    assert not lock.has_lock(recipe)
+    assert not has_lock(recipe)
     with pytest.raises(InputError, match="takes nothing from a mirror"):
         lock.resolve(recipe, (server.address,), tmp_path)
 
@@ -261,7 +261,7 @@ def made(*files: LockedFile) -> Lock:
 
 
 def test_a_lock_has_one_file_a_line_and_reads_back(tmp_path: Path) -> None:
-    one = made(file("a"), file("b"))
+    one = made(file("aa"), file("bb"))
     lock.write(one, tmp_path / "r.lock.json")
     text = (tmp_path / "r.lock.json").read_text()
     assert [line for line in text.splitlines() if '"package"' in line] == [
