@@ -59,8 +59,9 @@ class _Walk:
         """``words``: what a value of this type is called, when its type has a description."""
         name = type(kind).__name__
         if name == "Metadata":
-            described = (kind.extra_json_schema or {}).get("description")
-            yield from self.faults(value, kind.type, path, described)
+            more = kind.extra_json_schema or {}
+            for fault in self.faults(value, kind.type, path, more.get("description")):
+                yield _Fault(path, "expected " + more["description"]) if "writeOnly" in more else fault
         elif name == "UnionType":
             yield from self._union(value, kind, path)
         elif name == "CustomType":
@@ -202,5 +203,5 @@ def found(value: Any) -> str:
     if isinstance(value, int | float):
         return f"the number {value}"
     if isinstance(value, str):
-        return repr(value if len(value) <= 60 else f"{value[:57]}...")
+        return repr(value) if len(value) <= 60 else f"{value[:50]!r}… ({len(value)} characters)"
     return "a list" if isinstance(value, list) else "a mapping"

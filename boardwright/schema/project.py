@@ -159,7 +159,7 @@ def _read(path: Path, file: str) -> bytes:
 def _not_json(error: Exception, data: bytes, file: str, name: str) -> InputError:
     """A lock that is no JSON, at the byte where that shows."""
     match = re.search(r"\(byte (\d+)\)", str(error))
-    position = int(match[1]) if match else getattr(error, "start", 0)
+    position = int(match[1]) if match else getattr(error, "start", len(data))
     place = place_of(data[:position].decode("utf-8", "replace"), position, file)
     text = re.sub(r"^JSON is malformed: | \(byte \d+\)", "", str(error))
     return InputError(f"not JSON: {text}", place=place, hint=f"run `invoke lock --recipe {name}`")

@@ -129,7 +129,8 @@ def _recipe_faults(project: Project, name: str, kinds: Kinds, place: Place) -> I
     fitting = [other for other in project.recipes() if isinstance(_loaded(project, other), kinds)]
     hint = nearest(name, fitting) or (f"of that kind: {', '.join(fitting)}" if fitting else None)
     if name not in project.recipes():
-        yield InputError(f"there is no recipe {name!r} (of kind {wanted})", place=place, hint=hint)
+        why = ", which every board needs" if name in ALWAYS else ""
+        yield InputError(f"there is no recipe {name!r} (of kind {wanted}){why}", place=place, hint=hint)
         return
     recipe = _loaded(project, name)
     if recipe is not None and not isinstance(recipe, kinds):
@@ -199,11 +200,11 @@ def _missing(
     """An error when ``parent/name`` is not in the project."""
     if (project.root / parent / f"{name}{suffix}").exists():
         return
-    there = [item.name for item in (project.root / parent).glob(f"*{suffix}")]
+    there = sorted(file.name.removesuffix(suffix) for file in (project.root / parent).glob(f"*{suffix}"))
     yield InputError(
         f"there is no {what} {parent / name}{suffix}",
         place=document.place(path),
-        hint=nearest(name, [file.removesuffix(suffix) for file in there]),
+        hint=nearest(name, there) or (f"there are: {', '.join(there[:8])}" if there else None),
     )
 
 

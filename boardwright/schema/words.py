@@ -65,7 +65,12 @@ HostName = Annotated[
 ]
 """RFC 1123, one label."""
 
-PasswordHash = Annotated[str, _form(r"\$[A-Za-z0-9]+\$[^\s:]+", "a hash as `mkpasswd -m yescrypt` prints it")]
+PasswordHash = Annotated[
+    str,
+    _form(r"\$[A-Za-z0-9]+\$[^\s:]+", "a hash as `mkpasswd -m yescrypt` prints it"),
+    Meta(extra_json_schema={"writeOnly": True}),
+]
+"""No error repeats it: what is wrong here may be the password itself."""
 
 LocalVersion = Annotated[str, _form(r"[A-Za-z0-9.+~-]{0,40}", "40 letters, digits, dots and dashes at most")]
 """It becomes part of ``uname -r``, of file names, and of a 64-byte field (kernel ``UTS_RELEASE``)."""

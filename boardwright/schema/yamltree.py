@@ -76,6 +76,8 @@ def parse(data: bytes, file: str) -> Document:
         node = yaml.compose(text, _Loader)
     except yaml.YAMLError as error:
         raise _syntax(error, text, file) from None
+    except RecursionError:  # only without libyaml, which bounds depth itself
+        raise InputError(f"expected {DEEPEST} levels at most", place=Place(file)) from None
     if node is None:
         raise InputError("the file is empty", place=Place(file, 1), hint="see docs/ for what belongs in it")
     walk = _Walk(file)
