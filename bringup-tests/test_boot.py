@@ -71,7 +71,7 @@ def test_cma(console: Console, expected: Expectation, check: Check) -> None:
         pytest.skip("the board file asks for no contiguous memory")
     below, size = expected.cma.below, expected.cma.size
     total = memory.cma_total(console.run("cat /proc/meminfo").output)
-    area = memory.reserved(console.run("dmesg").output)
+    area = memory.reserved(console.run("dmesg | grep cma:").output)
     shown = f"{total} at 0x{area.base:x}" if area and total else str(total)
     check.measure("CMA", shown, f"{size} below {below}")
     check.measure("CmaTotal bytes", total, int(size))
@@ -126,11 +126,11 @@ def test_no_failed_unit(console: Console, check: Check) -> None:
     check.require(not units, f"failed units: {units}")
 
 
-def test_kernel_log(console: Console, boot: BootReport, check: Check) -> None:
+def test_kernel_log(console: Console, bench_: Bench, check: Check) -> None:
     """no oops, panic or warning in the kernel log"""
     log = console.run("dmesg", 60).output
     found = [finding for line in log.splitlines() if (finding := classify(line))]
-    faults = [f for f in [*boot.findings, *found] if f.severity > Severity.NOTE]
+    faults = [f for f in [*bench_.boot().findings, *found] if f.severity > Severity.NOTE]
     check.measure("faults in the kernel log", len(faults), 0)
     check.require(not faults, "; ".join(f"{f.name}: {f.line}" for f in faults[:3]))
 

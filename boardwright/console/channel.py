@@ -33,7 +33,7 @@ class Channel:
 
     def __init__(self, port: Port, transcript: Transcript, watch: Watch, clock: Clock) -> None:
         self.port, self.transcript, self.watch, self.clock = port, transcript, watch, clock
-        self.opened = self.last_heard = clock()
+        self.opened = self.last_heard = self._last_text = clock()
         self.heard = False
         self.characters = self.garbled = 0
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -51,6 +51,11 @@ class Channel:
     def quiet_for(self) -> float:
         """Seconds since the last byte."""
         return self.clock() - self.last_heard
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since the last text that is not blank: a dead board still echoes an Enter."""
+        return self.clock() - self._last_text
 
     @property
     def unread(self) -> str:
@@ -113,5 +118,7 @@ class Channel:
         self.characters += len(raw)
         self.garbled += raw.count("\N{REPLACEMENT CHARACTER}")
         text = self._strip(raw)
+        if text.strip():
+            self._last_text = self.last_heard
         self.watch.feed(text, self.seconds)
         return text

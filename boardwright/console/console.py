@@ -118,7 +118,7 @@ class Console:
                 raise self._out_of_time(budget)
             if self.channel.quiet_for >= _QUIET and self._answer_prompt():
                 continue
-            if self.channel.quiet_for > self._patience():
+            if self.channel.silent_for > self._patience():
                 raise self._fell_silent()
             patience = _NUDGE if self.stage >= Stage.KERNEL else self._silence / 2
             if min(self.channel.quiet_for, self.channel.clock() - nudged) > patience:
@@ -341,7 +341,7 @@ class Console:
             return self._garbled()
         return self._failed(
             None,
-            f"the board fell silent for {self.channel.quiet_for:.0f} s at stage {self.stage}, "
+            f"the board fell silent for {self.channel.silent_for:.0f} s at stage {self.stage}, "
             f"after {self.watch.last_line[:120]!r}",
         )
 
