@@ -71,15 +71,29 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
     return lock(ROOT, recipe, dry_run)
 
 
-@task(help={**VARIANT, "target": "where the image runs: qemu", "u-boot": "boot through U-Boot"})
+@task(
+    help={
+        **VARIANT,
+        "target": "where the image runs: qemu, or replay of a recorded console",
+        "u-boot": "boot through U-Boot, which reads the image's own extlinux.conf",
+        "recording": "the console.cast that target replay plays",
+        "budget": "seconds from power-on to a shell",
+    }
+)
 @verb
 def bringup(
-    _: Context, board: str = "", variant: str = "", target: str = "qemu", u_boot: bool = False
+    _: Context,
+    board: str = "",
+    variant: str = "",
+    target: str = "qemu",
+    u_boot: bool = False,
+    recording: str = "",
+    budget: int = 900,
 ) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
 
-    return bringup(ROOT, board, variant, target, u_boot)
+    return bringup(ROOT, board, variant, target, u_boot, recording, budget)
 
 
 @task(

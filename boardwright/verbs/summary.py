@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from boardwright.build.store import Entry
+from boardwright.kinds.image import boot_words, command_line
 from boardwright.schema.recipe import DebianKernelRecipe, KernelRecipe
 from boardwright.verbs.common import Request
 
@@ -24,7 +25,11 @@ def describe_request(asked: Request, entries: Mapping[str, Entry]) -> dict[str, 
             "release": (kernel / "release").read_text().strip(),
             "patches": _patches(asked),
         },
-        "boot": json.loads((entries["image"].out / "boot.json").read_text()),
+        "boot": {
+            "append": command_line(asked.context),
+            "root-partuuid": boot_words(asked.context)["root_partuuid"],
+        },
+        "epoch": asked.context.lock(board.rootfs.recipe).epoch,
         "left_out": left_out(asked, entries),
     }
 

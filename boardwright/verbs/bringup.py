@@ -1,0 +1,84 @@
+"""``invoke bringup`` and ``invoke qemu``: the built image, booted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from boardwright.build import executor
+from boardwright.errors import InputError, Place
+from boardwright.verbs.build import builder
+from boardwright.verbs.common import Request, request
+
+if TYPE_CHECKING:
+    from boardwright.targets import qemu as machine
+
+TARGETS = ("qemu", "replay")
+
+
+def bringup(
+    root: Path, board: str, variant: str, target: str, u_boot: bool, recording: str, budget: int
+) -> int:
+    """Boot the built image on ``target`` and run the checks; 0 passed, 1 the product fails, 3 the lab does."""
+    from boardwright.bringup.bench import Options
+    from boardwright.bringup.run import bringup as run
+
+    if target not in TARGETS:
+        raise InputError(f"no target {target!r}", hint=f"targets are {' and '.join(TARGETS)}")
+    asked = request(root, board, variant)
+    options = Options(
+        target="replay" if target == "replay" else "qemu",
+        budget=float(budget),
+        qemu=_options(u_boot, ""),
+        recording=Path(recording) if recording else None,
+    )
+    image, manifest = _built(asked)
+    return run(
+        image if target == "qemu" else None,
+        asked.context.board,
+        manifest,
+        _environment(asked) if target == "qemu" else Path("/"),
+        asked.out / "bringup",
+        options,
+    )
+
+
+def qemu(root: Path, board: str, variant: str, u_boot: bool, device: str) -> int:
+    """QEMU on this terminal; its exit status is ours."""
+    from boardwright.targets.qemu import interactive
+
+    asked = request(root, board, variant)
+    image, _ = _built(asked)
+    print("Ctrl-A X ends the emulator; the image is not written", file=sys.stderr)
+    return interactive(image, asked.context.board.emulation, _environment(asked), _options(u_boot, device))
+
+
+def _options(u_boot: bool, device: str) -> machine.Options:
+    from boardwright.targets.qemu import Options
+
+    return Options(u_boot=u_boot, devices=tuple(device.split()))
+
+
+def _built(asked: Request) -> tuple[Path, dict[str, Any]]:
+    """The published image and its manifest. Raises ``InputError`` when it was never built."""
+    image, manifest = asked.out / f"{asked.board_name}.img", asked.out / "manifest.json"
+    variant = f" --variant {asked.variant}" if asked.variant else ""
+    hint = f"run `invoke build --board {asked.board_name}{variant}` first"
+    for path in (image, manifest):
+        if not path.exists():
+            raise InputError("not there yet", place=Place(str(path)), hint=hint)
+    try:
+        found: dict[str, Any] = json.loads(manifest.read_text())
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}", place=Place(str(manifest)), hint=hint) from error
+    return image, found
+
+
+def _environment(asked: Request) -> Path:
+    """The root that holds QEMU, made when it is missing."""
+    from boardwright.kinds.board import QEMU_ENVIRONMENT
+
+    plan = asked.plan(QEMU_ENVIRONMENT)
+    return executor.build(plan, builder(asked))[QEMU_ENVIRONMENT].out / "root"
