@@ -56,5 +56,5 @@ def overlays_step(context: Context, recipe: OverlaysRecipe, kernel: str) -> Step
             "overlays": context.file(f"overlays/device-tree/{board.board}"),
         },
         variables={"REQUIRED": " ".join(board.boot.overlays)},
-        sealed=("dtoverlay.py",),
+        sealed=("dtoverlay.py", "fdt.py"),
     )

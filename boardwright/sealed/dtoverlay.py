@@ -1,11 +1,18 @@
 """Compile device-tree overlays and apply each to the board's tree, as the loader would.
 
-``python3 dtoverlay.py --base FILE.dtb --overlays DIR --out DIR [--required NAME...]`` writes
-``<out>/overlays/<name>.dtbo`` and ``<out>/overlays.json``. Two kinds of lines in an overlay's comment are
-read: ``boardwright: needs &label…`` (a tree without these labels is another board or an older kernel: the
-overlay is skipped with that reason) and ``boardwright: expects PATH PROPERTY CELLS…`` (hexadecimal cells
-that must be in the tree afterwards). An overlay that compiles but does not apply is an error. Standard
-library only; needs dtc, fdtoverlay and fdtget.
+``python3 -m sealed.dtoverlay --base FILE.dtb --overlays DIR --out DIR [--required NAME...]`` writes
+``<out>/overlays/<name>.dtbo`` of every overlay that applies, and ``<out>/overlays.json``. Two kinds of
+lines in an overlay's comments are read:
+
+``boardwright: needs &label …``
+    A tree without these labels is of another board or an older kernel, or was compiled without symbols:
+    the overlay is skipped, with that reason.
+``boardwright: expects PATH-or-&label PROPERTY [VALUE …]``
+    What must be in the tree afterwards: hexadecimal cells, a string in double quotes, or nothing for a
+    property without a value.
+
+An overlay that refers to any other label the tree does not have, or that does not apply, is an error; so
+is one that the board file asks for and that would be skipped. Needs dtc and fdtoverlay.
 """
 
 from __future__ import annotations
@@ -16,8 +23,11 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from . import fdt
 
 
 class Fault(Exception):
@@ -26,72 +36,129 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one overlay: ``state`` applied or skipped, the reason, and how many lines changed."""
+    """What became of one overlay."""
 
     name: str
     state: str
+    """``applied`` or ``skipped``."""
     reason: str
-    changes: int
+    """Why it was skipped."""
+    effect: list[str]
+    """Paths of the nodes that it changes or adds; none: the tree says the same already."""
 
 
 def directives(text: str, word: str) -> list[list[str]]:
     """The words after each ``boardwright: <word>`` in an overlay's comments."""
-    return [match.split() for match in re.findall(rf"boardwright: {word} (.*)", text)]
+    return [match.split() for match in re.findall(rf"boardwright: {word} +(.*)", text)]
 
 
-def _run(*command: str) -> str:
+def _run(*command: str) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise Fault(
-            (result.stderr or result.stdout).strip() or f"{command[0]} ended with {result.returncode}"
-        )
-    return result.stdout
+        said = (result.stderr or result.stdout).strip()
+        raise Fault(said or f"{command[0]} ended with {result.returncode}")
 
 
-def labels(base: Path) -> set[str]:
-    """The labels overlays may refer to; empty for a tree compiled without symbols."""
-    result = subprocess.run(
-        ["fdtget", "-p", str(base), "/__symbols__"], capture_output=True, text=True, check=False
-    )
-    return set(result.stdout.split())
+def symbols(tree: fdt.Tree) -> dict[str, str]:
+    """Labels that overlays may refer to, and their paths; none for a tree compiled without ``-@``."""
+    return {label: fdt.text(path) for label, path in tree.get("/__symbols__", {}).items()}
 
 
-def apply(source: Path, base: Path, known: set[str], out: Path, work: Path, required: bool) -> Result:
-    """Compile ``source``, apply it to ``base``, check what it promises. Raises :class:`Fault`."""
-    name, text = source.stem, source.read_text()
-    needed = [label.lstrip("&") for words in directives(text, "needs") for label in words]
-    missing = [label for label in needed if label not in known]
-    compiled, merged = out / "overlays" / f"{name}.dtbo", work / f"{name}.dtb"
-    _run("dtc", "-q", "-@", "-I", "dts", "-O", "dtb", "-o", str(compiled), str(source))
-    if missing:
-        compiled.unlink()
-        reason = f"this device tree has no {_nearest(missing[0], known)}"
-        if required:
-            raise Fault(f"{reason}, and the board file asks for this overlay")
-        return Result(name, "skipped", reason, 0)
-    _run("fdtoverlay", "-i", str(base), "-o", str(merged), str(compiled))
-    for path, prop, *cells in directives(text, "expects"):
-        found = _run("fdtget", "-t", "x", str(merged), path, prop).split()
-        if found != cells:
-            raise Fault(
-                f"expected {path} {prop} = {' '.join(cells)} after applying it, found {' '.join(found)}"
-            )
-    return Result(name, "applied", "", _changes(base, merged))
-
-
-def _nearest(label: str, known: set[str]) -> str:
+def absent(label: str, known: Collection[str]) -> str:
+    """``label &a (the nearest is &b)``: what a tree has not."""
     if not known:
-        return "symbols at all (it was compiled without -@)"
+        return f"label &{label}, nor any other: it was compiled without symbols (dtc -@)"
     close = difflib.get_close_matches(label, sorted(known), n=1)
     return f"label &{label}" + (f" (the nearest is &{close[0]})" if close else "")
 
 
-def _changes(before: Path, after: Path) -> int:
-    """Lines by which two trees differ; 0: the overlay says what the tree said already."""
-    texts = [
-        _run("dtc", "-q", "-s", "-I", "dtb", "-O", "dts", str(tree)).splitlines() for tree in (before, after)
-    ]
-    return sum(line[:1] in "+-" for line in difflib.unified_diff(*texts, n=0, lineterm=""))
+@dataclass(frozen=True)
+class Workshop:
+    """The board's tree, and where compiled and merged trees go."""
+
+    base: Path
+    tree: fdt.Tree
+    out: Path
+    work: Path
+
+    def compiled(self, name: str) -> Path:
+        return self.out / "overlays" / f"{name}.dtbo"
+
+    def merge(self, names: Sequence[str]) -> fdt.Tree:
+        """The board's tree with these overlays, in this order."""
+        merged = self.work / "merged.dtb"
+        overlays = [str(self.compiled(name)) for name in names]
+        _run("fdtoverlay", "-i", str(self.base), "-o", str(merged), *overlays)
+        return fdt.read(merged.read_bytes())
+
+
+def apply(source: Path, shop: Workshop) -> Result:
+    """Compile ``source``, apply it, check what it promises. Raises :class:`Fault`."""
+    name, text, known = source.stem, source.read_text(), symbols(shop.tree)
+    compiled = shop.compiled(name)
+    _run("dtc", "-@", "-I", "dts", "-O", "dtb", "-o", str(compiled), str(source))
+    for label in (word.lstrip("&") for words in directives(text, "needs") for word in words):
+        if label not in known:
+            compiled.unlink()
+            return Result(name, "skipped", f"the device tree has no {absent(label, known)}", [])
+    for label in fdt.read(compiled.read_bytes()).get("/__fixups__", {}):
+        if label not in known:
+            raise Fault(f"expected a device tree with {absent(label, known)}, found none")
+    merged = shop.merge([name])
+    for words in directives(text, "expects"):
+        _expect(merged, words)
+    return Result(name, "applied", "", changed(shop.tree, merged))
+
+
+def _expect(tree: fdt.Tree, words: list[str]) -> None:
+    place, prop, *values = words
+    path = symbols(tree).get(place[1:], place) if place.startswith("&") else place
+    found = tree.get(path, {}).get(prop)
+    if found != _value(values):
+        shown = "nothing" if found is None else f"the bytes {found.hex(' ', 4) or '(none)'}"
+        raise Fault(f"expected {' '.join(words)} after applying it, found {shown}")
+
+
+def _value(words: list[str]) -> bytes:
+    text = " ".join(words)
+    if text.startswith('"'):
+        return text.strip('"').encode() + b"\0"
+    return b"".join(int(word, 16).to_bytes(4, "big") for word in words)
+
+
+def changed(before: fdt.Tree, after: fdt.Tree) -> list[str]:
+    """Paths of nodes that differ; the table of symbols aside."""
+    paths = (before.keys() | after.keys()) - {"/__symbols__"}
+    return sorted(path for path in paths if before.get(path) != after.get(path))
+
+
+def every(sources: Sequence[Path], required: Sequence[str], shop: Workshop) -> Iterator[Result | str]:
+    """The result of each overlay, or what is wrong with it; then the required ones together."""
+    usable: set[str] = set()
+    broken = False
+    for source in sources:
+        try:
+            result = apply(source, shop)
+            if result.state == "applied":
+                usable.add(source.stem)
+            elif source.stem in required:
+                raise Fault(f"the board file asks for it, but {result.reason}")
+            yield result
+        except (Fault, fdt.NotATree) as fault:
+            broken = True
+            yield f"overlay {source.name}: {fault}"
+    known = {source.stem for source in sources}
+    for name in [name for name in required if name not in known]:
+        broken = True
+        close = difflib.get_close_matches(name, sorted(known), n=1)
+        yield f"the board file asks for overlay {name}, found none of that name" + (
+            f"; the nearest is {close[0]}" if close else ""
+        )
+    if len(required) > 1 and not broken:
+        try:
+            shop.merge(required)
+        except Fault as fault:
+            yield f"overlays {' '.join(required)} do not apply one after the other: {fault}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -99,25 +166,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--overlays", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--work", type=Path, default=Path.cwd())
+    parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--required", nargs="*", default=[])
     asked = parser.parse_args(arguments)
     (asked.out / "overlays").mkdir(parents=True, exist_ok=True)
-    known, results, faults = labels(asked.base), [], []
-    for source in sorted(asked.overlays.glob("*.dtso")):
-        try:
-            results.append(
-                apply(source, asked.base, known, asked.out, asked.work, source.stem in asked.required)
-            )
-        except Fault as fault:
-            faults.append(f"error: overlay {source.name}: {fault}")
-    names = {result.name for result in results}
-    absent = [name for name in asked.required if name not in names and not faults]
-    faults += [f"error: the board file asks for overlay {name}, which is not there" for name in absent]
-    for line in faults:
-        print(line, file=sys.stderr)
+    shop = Workshop(asked.base, fdt.read(asked.base.read_bytes()), asked.out, asked.work)
+    outcomes = list(every(sorted(asked.overlays.glob("*.dtso")), asked.required, shop))
+    results = [outcome for outcome in outcomes if isinstance(outcome, Result)]
+    faults = [outcome for outcome in outcomes if isinstance(outcome, str)]
     for result in results:
-        print(f"{result.name}: {result.state}, {result.reason or f'{result.changes} lines changed'}")
+        effect = f"changes {', '.join(result.effect)}" if result.effect else "changes nothing in this tree"
+        print(f"  OVERLAY {result.name}: {result.state}, {result.reason or effect}")
+    for line in faults:
+        print(f"error: {line}", file=sys.stderr)
     text = json.dumps([asdict(result) for result in results], indent=1)
     (asked.out / "overlays.json").write_text(text + "\n")
     return 1 if faults else 0
