@@ -21,7 +21,7 @@ TARGETS = ("qemu", "replay")
 def bringup(
     root: Path, board: str, variant: str, target: str, u_boot: bool, recording: str, budget: int
 ) -> int:
-    """Boot the built image on ``target`` and run the checks; 0 passed, 1 the product fails, 3 the lab does."""
+    """Boot the built image on ``target`` and run the checks: 0 passed, 1 the product failed, 3 the lab."""
     from boardwright.bringup.bench import Options
     from boardwright.bringup.run import bringup as run
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from boardwright.build.plan import Plan, make
 from boardwright.build.store import Store, cache_directory
 from boardwright.errors import InputError
-
 from boardwright.kinds.context import Context
 from boardwright.schema.project import Project, load_project
 

@@ -16,7 +16,7 @@ def plan(root: Path, board: str, variant: str, as_json: bool) -> int:
     asked = request(root, board, variant)
     plan = asked.plan()
     todo = set(missing(plan, open_store()))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "step": name,
             "title": planned.step.title,
@@ -84,9 +84,9 @@ def _shown(value: Any) -> str:
 
 def layout(root: Path, board: str, variant: str) -> int:
     """Draw partitions and memory."""
-    from boardwright.layout import memory, partitions
+    from boardwright.layout import drawing, memory, partitions
 
-    asked = request(root, board, variant)
-    print(partitions.drawing(asked.context.board, asked.context.identity))
-    print(memory.drawing(asked.context.board.memory))
+    board_file = request(root, board, variant).context.board
+    print(drawing.draw(partitions.resolve(board_file.disk, board_file.partitions)))
+    print(memory.drawing(board_file.memory))
     return 0

@@ -48,7 +48,6 @@ def shell(root: Path, name: str, board: str, variant: str) -> int:
             variables,
             "/work",
         )
-        say(
-            f"the step is /step (run it with: bash -euo pipefail /step); inputs are in {', '.join(sorted(binds))}"
-        )
+        say("the step is /step: run it with bash -euo pipefail /step")
+        say(f"its inputs are {', '.join(sorted(binds))}")
         return subprocess.run(sandbox.argv(seal, ["/bin/bash", "-i"]), check=False).returncode

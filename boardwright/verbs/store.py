@@ -26,9 +26,8 @@ def store(gc: bool, max_size: str, as_json: bool) -> int:
         return 0
     for row in rows:
         age = duration(max(0.0, time.time() - row.used))
-        print(
-            f"{'removed ' if gc else ''}{row.kind:14} {row.name:20} {row.bytes / 2**20:9.1f} MiB  used {age} ago"
-        )
+        done = "removed " if gc else ""
+        print(f"{done}{row.kind:14} {row.name:20} {row.bytes / 2**20:9.1f} MiB  used {age} ago")
     total = sum(row.bytes for row in rows) / 2**20
     print(f"{'removed' if gc else 'in all'} {total:.1f} MiB {'from' if gc else 'in'} {cache}")
     return 0
