@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import inspect as types
 
 from boardwright.errors import InputError
 from boardwright.schema import units
@@ -31,9 +32,7 @@ def convert(document: Document, kind: type[T]) -> T:
 
 def mistakes(document: Document, kind: object) -> list[InputError]:
     """Everything in ``document`` that does not fit ``kind``, in the order of the file."""
-    import msgspec.inspect
-
-    found = _Walk(document).faults(document.value, msgspec.inspect.type_info(kind), ())
+    found = _Walk(document).faults(document.value, types.type_info(kind), ())
     errors = [
         InputError(fault.message, place=document.place(fault.path, key=fault.key), hint=fault.hint)
         for fault in found
@@ -57,37 +56,41 @@ class _Walk:
 
     def faults(self, value: Any, kind: Any, path: Path, words: str | None = None) -> Iterator[_Fault]:
         """``words``: what a value of this type is called, when its type has a description."""
-        name = type(kind).__name__
-        if name == "Metadata":
-            more = kind.extra_json_schema or {}
-            for fault in self.faults(value, kind.type, path, more.get("description")):
-                yield _Fault(path, "expected " + more["description"]) if "writeOnly" in more else fault
-        elif name == "UnionType":
-            yield from self._union(value, kind, path)
-        elif name == "CustomType":
-            yield from _size(value, kind.cls, path)
-        elif name == "LiteralType":
-            yield from _choice(value, kind.values, path)
-        elif name == "StructType":
-            yield from self._struct(value, kind, path)
-        elif name == "DictType" and isinstance(value, dict):
-            for key, below in value.items():
-                yield from self.faults(below, kind.value_type, (*path, key))
-        elif name == "ListType" and isinstance(value, list):
-            for index, below in enumerate(value):
-                yield from self.faults(below, kind.item_type, (*path, index))
-        elif name != "AnyType" and not _fits(value, kind):
-            expected = words or _PLAIN[name]
-            yield _Fault(path, f"expected {expected}, found {found(value)}", self._hint(value, name, path))
+        match kind:
+            case types.Metadata():
+                more = kind.extra_json_schema or {}
+                for fault in self.faults(value, kind.type, path, more.get("description")):
+                    yield _Fault(path, "expected " + more["description"]) if "writeOnly" in more else fault
+            case types.UnionType():
+                yield from self._union(value, kind, path)
+            case types.CustomType():
+                yield from _size(value, kind.cls, path)
+            case types.LiteralType():
+                yield from _choice(value, kind.values, path)
+            case types.StructType():
+                yield from self._struct(value, kind, path)
+            case types.DictType() if isinstance(value, dict):
+                for key, below in value.items():
+                    yield from self.faults(below, kind.value_type, (*path, key))
+            case types.ListType() if isinstance(value, list):
+                for index, below in enumerate(value):
+                    yield from self.faults(below, kind.item_type, (*path, index))
+            case types.AnyType():
+                return
+            case _ if not _fits(value, kind):
+                expected = words or _PLAIN[type(kind)]
+                yield _Fault(
+                    path, f"expected {expected}, found {found(value)}", self._hint(value, kind, path)
+                )
 
     def _union(self, value: Any, kind: Any, path: Path) -> Iterator[_Fault]:
         """Structs told apart by a tag, or a type that may be left out (None)."""
-        structs = {t.tag: t for t in kind.types if type(t).__name__ == "StructType" and t.tag_field}
+        structs = {str(t.tag): t for t in kind.types if isinstance(t, types.StructType) and t.tag_field}
         if not structs:
             if value is not None:
-                yield from self.faults(value, next(t for t in kind.types if not _is_none(t)), path)
+                yield from self.faults(value, _other_than_none(kind), path)
             return
-        field = next(iter(structs.values())).tag_field
+        field = str(next(iter(structs.values())).tag_field)
         if not isinstance(value, dict):
             yield _Fault(path, f"expected a mapping, found {found(value)}")
         elif field not in value:
@@ -101,7 +104,7 @@ class _Walk:
         self, value: Any, kind: Any, path: Path, siblings: list[Any] | None = None
     ) -> Iterator[_Fault]:
         if not isinstance(value, dict):
-            yield _Fault(path, f"expected a mapping, found {found(value)}", self._hint(value, "", path))
+            yield _Fault(path, f"expected a mapping, found {found(value)}", self._hint(value, kind, path))
             return
         fields = {field.encode_name: field for field in kind.fields}
         explained: set[str] = set()
@@ -118,32 +121,34 @@ class _Walk:
             if field.required and name not in value and name not in explained:
                 yield _Fault(path, f"key {name!r} is missing", key=True)
 
-    def _hint(self, value: Any, name: str, path: Path) -> str | None:
+    def _hint(self, value: Any, kind: types.Type, path: Path) -> str | None:
         source = self.document.source(path)
-        if value is None:
-            return "write [] for none" if name == "ListType" else "give a value, or leave the key out"
-        if name == "StrType" and not isinstance(value, str) and source is not None:
-            return f'write it in quotes: "{source}"'
-        if name == "ListType" and isinstance(value, str):
-            return f"write [{value}]"
-        if name == "IntType" and isinstance(value, str) and value.isdecimal():
-            return "write it without quotes"
+        match kind:
+            case types.ListType() if value is None:
+                return "write [] for none"
+            case _ if value is None:
+                return "give a value, or leave the key out"
+            case types.StrType() if not isinstance(value, str) and source is not None:
+                return f'write it in quotes: "{source}"'
+            case types.ListType() if isinstance(value, str):
+                return f"write [{value}]"
+            case types.IntType() if isinstance(value, str) and value.isdecimal():
+                return "write it without quotes"
         return None
 
 
-_PLAIN = {
-    "StrType": "text",
-    "IntType": "a whole number",
-    "FloatType": "a number",
-    "BoolType": "true or false",
-    "ListType": "a list",
-    "DictType": "a mapping",
-    "NoneType": "nothing",
+_PLAIN: dict[type, str] = {
+    types.StrType: "text",
+    types.IntType: "a whole number",
+    types.FloatType: "a number",
+    types.BoolType: "true or false",
+    types.ListType: "a list",
+    types.DictType: "a mapping",
 }
 
 
-def _is_none(kind: Any) -> bool:
-    return type(kind).__name__ == "NoneType"
+def _other_than_none(kind: types.UnionType) -> types.Type:
+    return next(t for t in kind.types if not isinstance(t, types.NoneType))
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -154,20 +159,25 @@ def _fits(value: Any, kind: Any) -> bool:
     return True
 
 
-def _annotation(kind: Any) -> Any:
+def _annotation(kind: types.Type) -> Any:
     """The Python type of a plain type, constraints included."""
-    from typing import Annotated
-
-    name = type(kind).__name__
-    plain = {"StrType": str, "IntType": int, "FloatType": float, "BoolType": bool, "NoneType": None}.get(name)
-    if name in ("ListType", "DictType"):
-        return list if name == "ListType" else dict
+    plain = _PYTHON[type(kind)]
     limits = {
         limit: getattr(kind, limit)
         for limit in ("ge", "le", "gt", "lt", "pattern", "min_length", "max_length")
         if getattr(kind, limit, None) is not None
     }
     return Annotated[plain, msgspec.Meta(**limits)] if limits else plain
+
+
+_PYTHON: dict[type, type] = {
+    types.StrType: str,
+    types.IntType: int,
+    types.FloatType: float,
+    types.BoolType: bool,
+    types.ListType: list,
+    types.DictType: dict,
+}
 
 
 def _size(value: Any, kind: type, path: Path) -> Iterator[_Fault]:

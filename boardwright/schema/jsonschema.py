@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import msgspec.inspect
+from msgspec import inspect as types
 
 from boardwright.schema import units
 from boardwright.schema.board import Board, Local, Record
@@ -32,12 +32,12 @@ Schema = dict[str, Any]
 
 _SIZE: Schema = {"type": "string", "pattern": units.PATTERN, "examples": ["512MiB", "2GiB"]}
 _SIZES: dict[Any, Schema] = {units.Size: _SIZE, units.SizeOrRest: {"anyOf": [_SIZE, {"const": "rest"}]}}
-_PLAIN = {
-    "StrType": "string",
-    "IntType": "integer",
-    "FloatType": "number",
-    "BoolType": "boolean",
-    "NoneType": "null",
+_PLAIN: dict[type, str] = {
+    types.StrType: "string",
+    types.IntType: "integer",
+    types.FloatType: "number",
+    types.BoolType: "boolean",
+    types.NoneType: "null",
 }
 _LIMITS = {"pattern": "pattern", "ge": "minimum", "le": "maximum"}
 
@@ -54,34 +54,35 @@ def generate(directory: Path) -> dict[str, str]:
 def text(kind: Any, title: str) -> str:
     """The schema of one type, with the texts below its fields as descriptions."""
     definitions: dict[str, Schema] = {}
-    schema = _schema(msgspec.inspect.type_info(kind), definitions)
+    schema = _schema(types.type_info(kind), definitions)
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return json.dumps(head | schema | {"$defs": definitions}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _schema(kind: Any, definitions: dict[str, Schema]) -> Schema:
     """The schema of a type of ``msgspec.inspect``; those of objects go into ``definitions``."""
-    name = type(kind).__name__
-    if name == "Metadata":
-        return _schema(kind.type, definitions) | (kind.extra_json_schema or {})
-    if name == "UnionType":
-        return _union(kind, definitions)
-    if name == "CustomType":
-        return _SIZES[kind.cls]
-    if name == "LiteralType":
-        return {"enum": list(kind.values)}
-    if name == "ListType":
-        return {"type": "array", "items": _schema(kind.item_type, definitions)}
-    if name == "DictType":
-        return {"type": "object", "additionalProperties": _schema(kind.value_type, definitions)}
-    if name == "StructType":
-        if kind.cls.__name__ not in definitions:
-            definitions[kind.cls.__name__] = _object(kind, definitions)
-        return {"$ref": f"#/$defs/{kind.cls.__name__}"}
-    if name == "AnyType":
-        return {}
+    match kind:
+        case types.Metadata():
+            return _schema(kind.type, definitions) | (kind.extra_json_schema or {})
+        case types.UnionType():
+            return _union(kind, definitions)
+        case types.CustomType():
+            return _SIZES[kind.cls]
+        case types.LiteralType():
+            return {"enum": list(kind.values)}
+        case types.ListType():
+            return {"type": "array", "items": _schema(kind.item_type, definitions)}
+        case types.DictType():
+            return {"type": "object", "additionalProperties": _schema(kind.value_type, definitions)}
+        case types.StructType():
+            name = kind.cls.__name__
+            if name not in definitions:
+                definitions[name] = _object(kind, definitions)
+            return {"$ref": f"#/$defs/{name}"}
+        case types.AnyType():
+            return {}
     limits = {word: getattr(kind, limit, None) for limit, word in _LIMITS.items()}
-    return {"type": _PLAIN[name]} | {word: limit for word, limit in limits.items() if limit is not None}
+    return {"type": _PLAIN[type(kind)]} | {word: limit for word, limit in limits.items() if limit is not None}
 
 
 def _union(kind: Any, definitions: dict[str, Schema]) -> Schema:

@@ -51,12 +51,10 @@ class Project:
         return self._once(LOCAL, lambda: convert(self.document(LOCAL), Local) if there else Local())
 
     def document(self, file: str) -> Document:
-        """A YAML file of the project with the places of its values; ``file`` is relative to ``root``."""
-        return self._once(("document", file), lambda: parse(_read(self.root / file, file), file))
+        """A file of the project with the places of its values; ``file`` is relative to ``root``.
 
-    def lock_document(self, name: str) -> Document:
-        """A lock's places; slow, for errors only (JSON is read as the YAML it nearly always is)."""
-        file = lock_file(name)
+        Locks too, for errors: slowly, and as the YAML that JSON nearly always is.
+        """
         return self._once(("document", file), lambda: parse(_read(self.root / file, file), file))
 
     def _board(self, name: str, variant: str | None) -> Board:
@@ -86,12 +84,12 @@ class Project:
         try:
             lock = _LOCKS.decode(data)
         except msgspec.ValidationError as error:
-            raise_all(mistakes(self.lock_document(name), Lock))
+            raise_all(mistakes(self.document(file), Lock))
             raise InputError(str(error), place=Place(file)) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise _not_json(error, data, file, name) from None
         if lock.recipe != name:
-            _same_name(self.lock_document(name), "recipe", lock.recipe, name, "its file")
+            _same_name(self.document(file), "recipe", lock.recipe, name, "its file")
         return lock
 
     def _once(self, what: Hashable, load: Callable[[], T]) -> T:

@@ -10,7 +10,7 @@ from boardwright.errors import InputError, Place
 from boardwright.schema import recipe as recipes
 from boardwright.schema.board import Board, Vendor
 from boardwright.schema.lock import has_lock, request_digest
-from boardwright.schema.project import LOCAL, Project, board_file, recipe_file
+from boardwright.schema.project import LOCAL, Project, board_file, lock_file, recipe_file
 from boardwright.schema.recipe import RecipeBase
 from boardwright.schema.suggest import nearest
 from boardwright.schema.yamltree import Document
@@ -251,6 +251,6 @@ def _lock_faults(project: Project, recipe: RecipeBase, document: Document) -> It
     elif lock.request != request_digest(recipe):
         yield InputError(
             f"the lock was made for another request: {recipe_file(name)} asks for other packages now",
-            place=project.lock_document(name).place(("request",)),
+            place=project.document(lock_file(name)).place(("request",)),
             hint=hint,
         )
