@@ -74,7 +74,7 @@ def test_cma(console: Console, expected: Expectation, check: Check) -> None:
     area = memory.reserved(console.run("dmesg | grep cma:").output)
     shown = f"{total} at 0x{area.base:x}" if area and total else str(total)
     check.measure("CMA", shown, f"{size} below {below}")
-    check.measure("CmaTotal bytes", total, int(size))
+    check.measure("CmaTotal bytes", None if total is None else int(total), int(size))
     check.require(total is not None and total > 0, "the kernel has no contiguous memory area")
     check.require(total == size, f"CMA: expected {size}, found {total}")
     check.require(area is not None, "the kernel log does not say where the contiguous area is")
