@@ -1,28 +1,31 @@
-# Debian's own kernel package, taken apart: /in/debs/*.deb to the outputs every kernel step has, and an
-# initramfs made without running arm64 code. MODULES: what the initramfs loads. DTBS: device trees.
-mkdir kernel busybox root
-for deb in /in/debs/*.deb; do
-    case ${deb##*/} in
-        linux-image-*) dpkg-deb -x "$deb" kernel ;;
-        busybox-static_*) dpkg-deb -x "$deb" busybox ;;
-    esac
-done
-release=$(ls kernel/usr/lib/modules)
+# Debian's own kernel package, taken apart into what every kernel step leaves, and an initramfs made without
+# running arm64 code.
+#
+# In:  /in/debs/{linux-image-*,busybox-static_*}.deb, /in/sealed/{initramfs.py,init.sh}; DTBS, MODULES
+# Out: /out/{Image,System.map,config,release,modules.tar,initrd.img}, /out/dtbs/<vendor>/<board>.dtb
+
+dpkg-deb --extract /in/debs/linux-image-*.deb kernel
+dpkg-deb --extract /in/debs/busybox-static_*.deb busybox
+
+release=$(basename kernel/usr/lib/modules/*)
 modules=kernel/usr/lib/modules/$release
 rm -f "$modules"/{build,source}
-depmod -b kernel/usr -F "kernel/boot/System.map-$release" "$release"
+depmod -b kernel/usr "$release"
 
-cp "kernel/boot/vmlinuz-$release" /out/Image
-cp "kernel/boot/System.map-$release" /out/System.map
-cp "kernel/boot/config-$release" /out/config
-echo "$release" >/out/release
+install -m 644 "kernel/boot/vmlinuz-$release" /out/Image
+install -m 644 "kernel/boot/config-$release" /out/config
+# As shipped: a line that says where the real one is.
+install -m 644 "kernel/boot/System.map-$release" /out/System.map
 for dtb in $DTBS; do
-    mkdir -p "/out/dtbs/${dtb%/*}"
-    cp "kernel/usr/lib/linux-image-$release/$dtb" "/out/dtbs/$dtb"
+    if [ ! -f "kernel/usr/lib/linux-image-$release/$dtb" ]; then
+        echo "error: Debian's $release has no device tree $dtb" >&2
+        exit 1
+    fi
+    install -D -m 644 "kernel/usr/lib/linux-image-$release/$dtb" "/out/dtbs/$dtb"
 done
-tar -c -f /out/modules.tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --clamp-mtime --owner=0 --group=0 \
-    --numeric-owner --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime \
-    -C kernel usr/lib/modules
+tar -C kernel -cf /out/modules.tar --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
+    --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w usr/lib/modules
 # shellcheck disable=SC2086 # a list of modules
 python3 /in/sealed/initramfs.py --modules "$modules" --busybox busybox/usr/bin/busybox \
     --init /in/sealed/init.sh --out /out/initrd.img $MODULES
+echo "$release" >/out/release

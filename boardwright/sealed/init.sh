@@ -1,6 +1,8 @@
 #!/bin/busybox sh
 # The initramfs around a distribution's kernel: load the modules that disks need, find the root, go there.
-# Understands root=PARTUUID=…, PARTLABEL=…, UUID=…, LABEL=… and /dev/…; rw; rootwait is always meant.
+#
+# Understands root=PARTUUID=…, PARTLABEL=…, UUID=…, LABEL=… and /dev/…, rootfstype=, rootflags=, rootdelay=
+# (seconds to wait for the root, 30), rw and ro, init=. `rootwait` is always meant, within that bound.
 export PATH=/bin
 /bin/busybox mkdir -p /proc /sys /dev /root
 /bin/busybox --install -s /bin
@@ -8,64 +10,88 @@ mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev
 
-root= mode=ro
-for word in $(cat /proc/cmdline); do
+root='' mode=ro type=ext4 flags='' bound=30 init=/sbin/init
+read -r cmdline </proc/cmdline
+for word in $cmdline; do
     case $word in
         root=*) root=${word#root=} ;;
         rw | ro) mode=$word ;;
+        rootfstype=*) type=${word#rootfstype=} ;;
+        rootflags=*) flags=,${word#rootflags=} ;;
+        rootdelay=*) bound=${word#rootdelay=} ;;
+        init=*) init=${word#init=} ;;
     esac
 done
 
-# A GUID as GPT stores it: the first three fields little-endian (UEFI 2.10, appendix A).
-stored() {
-    echo "$1" | tr A-F a-f | sed 's/^\(..\)\(..\)\(..\)\(..\)-\(..\)\(..\)-\(..\)\(..\)-\(....\)-\(............\)$/\4\3\2\1\6\5\8\7\9/'
-    echo "$1" | tr A-F a-f | sed 's/.*-//'
+say() { echo "initramfs: $*" >/dev/console; }
+
+# What a person at the console can do: look, mount the root at /root, leave with `exit`.
+ask() {
+    say "$*"
+    say "this is a shell: mount the root at /root and type 'exit' to go on"
+    setsid -c sh </dev/console >/dev/console 2>&1
 }
 
-partition_guid() { # disk number: bytes 16 to 31 of the entry; entries begin at sector 2
-    dd if="/dev/$1" bs=1 skip=$((1024 + 128 * ($2 - 1) + 16)) count=16 2>/dev/null | hexdump -v -e '1/1 "%02x"'
+# A partition's GUID, from its disk's GPT (UEFI 2.10, 5.3): entries of 128 bytes from block 2 on, the GUID
+# at byte 16, its first three fields little-endian. Linux 6.12 does not show it in /sys.
+partition_guid() {
+    block=$(cat "/sys/class/block/$1/queue/logical_block_size")
+    hexdump -s $((2 * block + 128 * ($2 - 1) + 16)) -n 16 \
+        -e '1/4 "%08x" 2/2 "-%04x" "-" 2/1 "%02x" "-" 6/1 "%02x"' "/dev/$1"
+}
+
+find_partition() { # the device whose partition GUID is $1
+    wanted=$(echo "$1" | tr A-F a-f)
+    for number in /sys/class/block/*/*/partition; do
+        [ -e "$number" ] || continue
+        part=${number%/partition} disk=${number%/*/partition}
+        if [ "$(partition_guid "${disk##*/}" "$(cat "$number")")" = "$wanted" ]; then
+            echo "/dev/${part##*/}"
+            return
+        fi
+    done
+}
+
+find_label() { # the device whose partition name is $1
+    for event in /sys/class/block/*/uevent; do
+        if grep -qxF "PARTNAME=$1" "$event"; then
+            sed -n 's|^DEVNAME=|/dev/|p' "$event"
+            return
+        fi
+    done
 }
 
 find_root() {
     case $root in
-        PARTUUID=*)
-            wanted=$(stored "${root#PARTUUID=}" | tr -d '\n')
-            for entry in /sys/class/block/*/partition; do
-                [ -e "$entry" ] || continue
-                part=${entry%/partition}
-                disk=$(basename "$(dirname "$(readlink -f "$part")")")
-                if [ "$(partition_guid "$disk" "$(cat "$entry")")" = "$wanted" ]; then
-                    echo "/dev/${part##*/}"
-                    return
-                fi
-            done
-            ;;
-        PARTLABEL=*) sed -n "s|^DEVNAME=|/dev/|p" $(grep -lx "PARTNAME=${root#PARTLABEL=}" /sys/class/block/*/uevent) /dev/null ;;
+        PARTUUID=*) find_partition "${root#PARTUUID=}" ;;
+        PARTLABEL=*) find_label "${root#PARTLABEL=}" ;;
         UUID=* | LABEL=*) findfs "$root" 2>/dev/null ;;
-        /dev/*) [ -b "$root" ] && echo "$root" ;;
+        /dev/*) [ ! -b "$root" ] || echo "$root" ;;
     esac
 }
 
+# A driver for a device that is not there is no fault; one that the root needs shows below.
 while read -r module; do
-    insmod "/modules/$module" 2>/dev/null || true
+    insmod "/modules/$module" 2>/dev/null
 done </modules.order
 
-waited=0
-until device=$(find_root) && [ -n "$device" ]; do
-    if [ $waited -ge 60 ]; then
-        echo "initramfs: root=$root did not appear within 30 s; the block devices are:" >/dev/console
-        cat /proc/partitions >/dev/console
-        echo "initramfs: this is a shell; mount the root at /root and 'exit'" >/dev/console
-        setsid sh -c 'exec sh </dev/console >/dev/console 2>&1'
-        break
-    fi
-    waited=$((waited + 1))
-    usleep 500000
+tries=0 device=''
+while [ $tries -lt $((bound * 5)) ] && [ -z "$device" ]; do
+    device=$(find_root)
+    [ -n "$device" ] || usleep 200000
+    tries=$((tries + 1))
 done
-[ -z "$device" ] || mount -t ext4 -o "$mode" "$device" /root || {
-    echo "initramfs: $device cannot be mounted as ext4" >/dev/console
-    setsid sh -c 'exec sh </dev/console >/dev/console 2>&1'
-}
+if [ -z "$device" ]; then
+    say "the block devices are:"
+    cat /proc/partitions >/dev/console
+    ask "root=$root did not appear within $bound s"
+elif ! mount -t "$type" -o "$mode$flags" "$device" /root; then
+    ask "$device cannot be mounted as $type"
+fi
+until [ -x "/root$init" ] || [ -L "/root$init" ]; do
+    ask "there is no $init in the root"
+done
+
 mount --move /dev /root/dev
 umount /proc /sys
-exec switch_root /root /sbin/init
+exec switch_root /root "$init"

@@ -23,11 +23,12 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Modules:
-    """A kernel's modules: file (relative to ``directory``) and needed files by name, and built-in names."""
+    """A kernel's modules by name: file (relative to ``directory``), names it needs, built-in names."""
 
     directory: Path
     files: Mapping[str, str]
     needs: Mapping[str, tuple[str, ...]]
+    """What must be loaded before, soft dependencies included; the deepest need comes last."""
     builtin: frozenset[str]
 
 
@@ -45,7 +46,28 @@ def read_modules(directory: Path) -> Modules:
         files[module_name(path)] = path
         needs[module_name(path)] = tuple(module_name(other) for other in others.split())
     builtin = (directory / "modules.builtin").read_text().splitlines()
+    for name, before in _soft_needs(directory, files).items():
+        if name in needs:
+            needs[name] = (*needs[name], *before)
     return Modules(directory, files, needs, frozenset(module_name(path) for path in builtin))
+
+
+def _soft_needs(directory: Path, files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """What modules ask for by alias, such as ext4 for ``crypto-crc32c``: no modprobe answers in here.
+
+    An alias nobody has is a need the kernel meets itself, or does without.
+    """
+    aliases: dict[str, list[str]] = {}
+    for line in (directory / "modules.alias").read_text().splitlines():
+        if match := re.fullmatch(r"alias (\S+) (\S+)", line):
+            aliases.setdefault(match[1].replace("-", "_"), []).append(match[2])
+    soft: dict[str, tuple[str, ...]] = {}
+    for line in (directory / "modules.softdep").read_text().splitlines():
+        if match := re.match(r"softdep (\S+) pre: ((?:(?!post:)\S+ ?)+)", line):
+            asked = [name.replace("-", "_") for name in match[2].split()]
+            found = [name for one in asked for name in ([one] if one in files else aliases.get(one, []))]
+            soft[match[1]] = (*soft.get(match[1], ()), *(name for name in found if name in files))
+    return soft
 
 
 def load_order(modules: Modules, wanted: Iterable[str]) -> list[str]:
@@ -54,19 +76,20 @@ def load_order(modules: Modules, wanted: Iterable[str]) -> list[str]:
     Raises :class:`Fault` naming every module the kernel lacks.
     """
     order: dict[str, None] = {}
-    missing: list[str] = []
-    for asked in wanted:
-        name = asked.replace("-", "_")
-        if name in modules.builtin:
-            continue
-        if name not in modules.files:
-            missing.append(asked)
-            continue
-        # depmod lists needed modules with the deepest need last.
-        for needed in (*reversed(modules.needs[name]), name):
-            order[modules.files[needed]] = None
+    names = [asked.replace("-", "_") for asked in wanted]
+    missing = [name for name in names if name not in modules.files and name not in modules.builtin]
     if missing:
         raise Fault(f"the kernel has neither module nor built-in {', '.join(missing)}")
+
+    def visit(name: str, above: tuple[str, ...] = ()) -> None:
+        if name in modules.builtin or name in above or modules.files[name] in order:
+            return
+        for needed in reversed(modules.needs[name]):
+            visit(needed, (*above, name))
+        order[modules.files[name]] = None
+
+    for name in names:
+        visit(name)
     return list(order)
 
 
@@ -132,9 +155,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     made = archive(modules, order, asked.busybox.read_bytes(), asked.init.read_bytes())
     asked.out.write_bytes(gzip.compress(made, 6, mtime=0))
-    print(
-        f"initramfs: {len(order)} modules, {len(made) / 1e6:.1f} MB, compressed {asked.out.stat().st_size / 1e6:.1f} MB"
-    )
+    sizes = f"{len(made) / 1e6:.1f} MB, compressed {asked.out.stat().st_size / 1e6:.1f} MB"
+    print(f"initramfs: {len(order)} modules, {sizes}")
     return 0
 
 
