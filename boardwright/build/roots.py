@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import getpass
 import os
-import platform
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,13 +20,17 @@ from pathlib import Path
 
 from boardwright.build import debs, digest, roottar, run
 from boardwright.build.downloads import verified
+from boardwright.build.roothost import is_emulated, isolation, quietly, require
 from boardwright.build.step import Download, Package, RootStep
 from boardwright.errors import BoardwrightError, HostError, IntegrityError, ProductError
 
-_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-"""Debian's name of an architecture to the kernel's."""
-_BINFMT = Path("/proc/sys/fs/binfmt_misc")
 _MEMORY = Path("/dev/shm")
+_NO_HOST_KEYS = (
+    'mkdir -p "$1/etc/ssh" && touch "$1/etc/ssh/ssh_host_rsa_key" '
+    '"$1/etc/ssh/ssh_host_ecdsa_key" "$1/etc/ssh/ssh_host_ed25519_key"'
+)
+"""Debian's openssh-server makes the keys that are not there yet; an image must not carry any, and making
+them takes a minute under emulation. :mod:`boardwright.build.roottar` leaves these empty files out."""
 
 
 def make_root(
@@ -56,88 +57,6 @@ def make_root(
             roottar.unpack(made, destination, step.epoch)
         else:
             roottar.rewrite(made, destination, step.epoch)
-
-
-def require(architecture: str) -> None:
-    """Raise ``HostError`` unless this host can make a root of ``architecture``."""
-    if shutil.which("mmdebstrap") is None:
-        raise HostError(
-            "mmdebstrap is not installed", hint="run ./bootstrap, or install the package mmdebstrap"
-        )
-    if os.geteuid() != 0:
-        _require_user_namespaces()
-    if _is_emulated(architecture):
-        _require_emulation(architecture)
-
-
-def _is_emulated(architecture: str) -> bool:
-    return platform.machine() != _MACHINES[architecture]
-
-
-def _require_user_namespaces() -> None:
-    if shutil.which("newuidmap") is None:
-        raise HostError(
-            "newuidmap is not installed, which a user needs to make a Debian root",
-            hint="install the package uidmap, or run as root",
-        )
-    user = getpass.getuser()
-    for name in ("/etc/subuid", "/etc/subgid"):
-        text = Path(name).read_text() if Path(name).exists() else ""
-        if not re.search(rf"^({re.escape(user)}|{os.getuid()}):", text, re.MULTILINE):
-            raise HostError(
-                f"{name} gives {user} no numbers for users inside a root",
-                hint=f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}; "
-                "or run as root",
-            )
-    done = subprocess.run(
-        ["unshare", "--user", "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False
-    )
-    if done.returncode != 0:
-        raise HostError(
-            "this host does not allow users to make namespaces, in which a Debian root is made",
-            hint="sysctl kernel.unprivileged_userns_clone=1 (Ubuntu 24.04: "
-            "kernel.apparmor_restrict_unprivileged_userns=0), or run as root",
-        )
-
-
-def _require_emulation(architecture: str) -> None:
-    """The kernel must run foreign programs through an emulator it has opened itself (flag F)."""
-    machine = _MACHINES[architecture]
-    if _is_registered(machine):
-        return
-    if os.geteuid() == 0:
-        _register(machine)
-        if _is_registered(machine):
-            return
-    raise HostError(
-        f"this host cannot run {architecture} programs: no emulator is registered for {machine}",
-        hint="install qemu-user-static and binfmt-support, then as root: mount binfmt_misc -t binfmt_misc "
-        f"{_BINFMT}; update-binfmts --enable qemu-{machine}",
-    )
-
-
-def _is_registered(machine: str) -> bool:
-    try:
-        text = (_BINFMT / f"qemu-{machine}").read_text()
-    except OSError:
-        return False
-    return text.startswith("enabled") and re.search(r"^flags: .*F", text, re.MULTILINE) is not None
-
-
-def _register(machine: str) -> None:
-    """Containers often have neither the mount nor the registration; root can make both."""
-    if not (_BINFMT / "register").exists():
-        _quietly("mount", "-t", "binfmt_misc", "binfmt_misc", str(_BINFMT))
-    if shutil.which("update-binfmts"):
-        _quietly("update-binfmts", "--enable", f"qemu-{machine}")
-    setting = Path(f"/usr/lib/binfmt.d/qemu-{machine}.conf")
-    if not _is_registered(machine) and setting.exists():
-        with contextlib.suppress(OSError):
-            (_BINFMT / "register").write_text(setting.read_text().strip())
-
-
-def _quietly(*command: str) -> None:
-    subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
 
 
 @contextlib.contextmanager
@@ -176,31 +95,19 @@ def _sweep(where: Path) -> None:
 def _remove(area: Path) -> None:
     """Remove the area, and never anything through a mount that a killed mmdebstrap left in it."""
     for point in reversed(_mounts_below(area)):
-        _quietly("umount", "--lazy", point)
+        quietly("umount", "--lazy", point)
     if mounted := _mounts_below(area):
         raise HostError(
             f"{mounted[-1]} is still mounted", hint=f"unmount what is below {area}, then remove it"
         )
     if os.geteuid() != 0 and (area / "tmp").is_dir() and any((area / "tmp").iterdir()):
-        _quietly("mmdebstrap", "--unshare-helper", "rm", "-rf", *map(str, (area / "tmp").iterdir()))
+        quietly("mmdebstrap", "--unshare-helper", "rm", "-rf", *map(str, (area / "tmp").iterdir()))
     shutil.rmtree(area, ignore_errors=True)
 
 
 def _mounts_below(area: Path) -> list[str]:
     lines = Path("/proc/self/mounts").read_text().splitlines()
     return [point for line in lines if (point := line.split()[1]).startswith(f"{area}/")]
-
-
-def _isolation() -> list[str]:
-    """What keeps the mounts of mmdebstrap, when root runs it, out of ours, and ends all it started.
-
-    In a container that may not mount, mmdebstrap mounts nothing either.
-    """
-    command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"]
-    if os.geteuid() != 0:
-        return []
-    trial = subprocess.run([*command, "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False)
-    return command if trial.returncode == 0 else []
 
 
 def _fits_memory(step: RootStep) -> bool:
@@ -230,22 +137,26 @@ def _free_memory() -> Iterator[int]:
 def _repository(step: RootStep, downloads: Path, directory: Path) -> None:
     """A flat apt repository of the packages: ``Packages`` beside the files it names."""
     directory.mkdir()
+    directory.chmod(0o755)
 
     def stanza(package: Package) -> str:
         file = verified(Download(package.path, package.size, package.sha256), downloads)
         made = directory / Path(package.path).name
-        if _is_emulated(step.architecture):
+        if is_emulated(step.architecture):
             debs.uncompressed(file, made)
         elif os.geteuid() == 0:
             made.symlink_to(file)
         else:
             shutil.copyfile(file, made)
+        if not made.is_symlink():
+            made.chmod(0o644)
         index = {"Filename": f"./{made.name}", "Size": made.stat().st_size, "SHA256": digest.of_file(made)}
         return _control(file, package) + "".join(f"{name}: {value}\n" for name, value in index.items())
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         text = "\n".join(pool.map(stanza, step.packages))
     (directory / "Packages").write_text(text)
+    (directory / "Packages").chmod(0o644)
 
 
 def _control(file: Path, package: Package) -> str:
@@ -263,16 +174,18 @@ def _control(file: Path, package: Package) -> str:
 
 
 def _bootstrap(step: RootStep, area: Path, made: Path, log: Path, line: Callable[[str], None]) -> None:
+    names = [package.name for package in step.packages]
     command = [
-        *_isolation(),
+        *isolation(),
         "mmdebstrap",
         "--mode=root" if os.geteuid() == 0 else "--mode=unshare",
         "--variant=essential",
         "--format=tar",
         f"--architectures={step.architecture}",
-        f"--include={','.join(package.name for package in step.packages)}",
+        f"--include={','.join(names)}",
         # We have looked for the emulator ourselves, and arch-test need not be installed.
         "--skip=check/qemu",
+        *([f"--essential-hook={_NO_HOST_KEYS}"] if "openssh-server" in names else []),
         *step.options,
         "",
         str(made),

@@ -18,7 +18,7 @@ from debian_archive import Archive
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from boardwright.build import debs, downloads, lock, mirror, roots, roottar, run
+from boardwright.build import debs, downloads, lock, mirror, roothost, roots, roottar, run
 from boardwright.build.fetch import fetch
 from boardwright.build.step import Download, Package, RootStep
 from boardwright.errors import HostError, IntegrityError, ProductError
@@ -50,6 +50,8 @@ ROOT = (
     member("./etc/passwd-", b"root"),
     member("./etc/resolv.conf", b"nameserver 192.0.2.1"),
     member("./etc/hostname", b"build-host"),
+    member("./etc/ssh"),
+    member("./etc/ssh/ssh_host_rsa_key", b""),
     member("./etc/apt"),
     member("./etc/apt/sources.list", b"deb copy:///tmp/x ./"),
     member("./etc/shadow", b"!", mode=0o640, gid=42, mtime=EPOCH - 9),
@@ -71,7 +73,7 @@ def test_a_rewritten_tarball_keeps_owners_and_modes_and_drops_traces_of_the_host
         found = {info.name: info for info in archive}
         assert archive.extractfile("usr/bin/sg").read() == b"ELF"  # type: ignore[union-attr]
     assert sorted(found) == [
-        *("bin", "dev", "etc", "etc/apt", "etc/passwd", "etc/shadow", "tmp", "usr", "usr/bin"),
+        *("bin", "dev", "etc", "etc/apt", "etc/passwd", "etc/shadow", "etc/ssh", "tmp", "usr", "usr/bin"),
         *("usr/bin/sg", "usr/bin/su"),
     ]
     assert (found["etc/shadow"].mode, found["etc/shadow"].gid) == (0o640, 42)
@@ -236,22 +238,22 @@ def test_without_mmdebstrap_the_error_says_what_to_install(
 def test_without_an_emulator_the_error_says_how_to_register_one(
     entry: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roots, "_BINFMT", tmp_path)
-    monkeypatch.setattr(roots, "_register", lambda _: None)
+    monkeypatch.setattr(roothost, "_BINFMT", tmp_path)
+    monkeypatch.setattr(roothost, "_register", lambda _: None)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     if entry:
         (tmp_path / "qemu-aarch64").write_text(entry)
     with pytest.raises(HostError, match="cannot run arm64 programs") as caught:
-        roots.require("arm64")
+        roothost.require("arm64")
     for words in ("qemu-user-static", "mount binfmt_misc", "update-binfmts --enable qemu-aarch64"):
         assert words in str(caught.value.hint)
 
 
 def test_a_registered_emulator_suffices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots, "_BINFMT", tmp_path)
+    monkeypatch.setattr(roothost, "_BINFMT", tmp_path)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     (tmp_path / "qemu-aarch64").write_text("enabled\ninterpreter /usr/bin/qemu\nflags: POCF\n")
-    roots.require("arm64")
+    roothost.require("arm64")
 
 
 def test_a_user_without_numbers_for_a_namespace_is_told_how_to_get_them(
@@ -261,7 +263,7 @@ def test_a_user_without_numbers_for_a_namespace_is_told_how_to_get_them(
     monkeypatch.setattr("os.getuid", lambda: 4242)
     monkeypatch.setattr("getpass.getuser", lambda: "nobody-we-know")
     with pytest.raises(HostError) as caught:
-        roots.require("amd64")
+        roothost.require("amd64")
     assert "run as root" in str(caught.value.hint)
 
 
