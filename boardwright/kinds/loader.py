@@ -9,6 +9,9 @@ from boardwright.kinds.context import Context, script
 from boardwright.schema.board import Vendor
 from boardwright.schema.recipe import LoaderRecipe, OverlaysRecipe
 
+COMPLETE = ("idbloader.img", "u-boot-rockchip-spi.bin")
+"""What holds the DRAM initialisation: the start of a card or eMMC, and all of the SPI flash."""
+
 
 def step(context: Context, recipe: LoaderRecipe) -> Step:
     lock = context.lock(recipe.recipe)
@@ -25,7 +28,7 @@ def step(context: Context, recipe: LoaderRecipe) -> Step:
         + ("" if blob else f", without {recipe.vendor}: no idbloader"),
         script=script("uboot"),
         environment=recipe.environment,
-        outputs=("u-boot.itb", "loader.json", *(["idbloader.img"] if blob else [])),
+        outputs=("u-boot.itb", "config", "loader.json", *(COMPLETE if blob else ())),
         inputs=inputs,
         variables={"DEFCONFIG": recipe.defconfig, "PLATFORM": recipe.platform},
         epoch=lock.epoch,
