@@ -105,10 +105,11 @@ def quietly(*command: str) -> None:
 def isolation() -> list[str]:
     """What keeps the mounts of mmdebstrap, when root runs it, out of ours, and ends all it started.
 
-    In a container that may not mount, mmdebstrap mounts nothing either.
+    In a user's namespace they are out of ours anyway; in a container that may not mount, mmdebstrap mounts
+    nothing either.
     """
     if os.geteuid() != 0:
-        return ["setpriv", "--pdeathsig", "TERM"]
+        return []
     command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child"]
     trial = subprocess.run([*command, "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False)
     return command if trial.returncode == 0 else []
