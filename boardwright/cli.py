@@ -22,8 +22,7 @@ def verb(function: Callable[..., int | None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def wrapped(context: Context, *args: Any, **kwargs: Any) -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _interrupt)
+        _listen()
         try:
             status = function(context, *args, **kwargs) or 0
             sys.stdout.flush()
@@ -58,7 +57,20 @@ def _silence() -> None:
             os.dup2(nowhere, stream.fileno())
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _listen() -> None:
+    """Ctrl-C, ``kill`` and a closed terminal all end a verb the same way; ``nohup`` still ignores one."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
 def _interrupt(_number: int, _frame: object) -> NoReturn:
+    """Stop once: impatience must not cut short the seconds in which children and scratch are removed."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

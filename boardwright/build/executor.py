@@ -127,9 +127,8 @@ def _run_all(plan: Plan, todo: list[str], builder: Builder, jobs: Jobs) -> None:
                 done.add(running.pop(future))
                 future.result()
     except BaseException:
-        with run.undisturbed():
-            run.stop_all()
-            pool.shutdown(wait=True, cancel_futures=True)
+        run.stop_all()
+        pool.shutdown(cancel_futures=True)
         raise
     finally:
         pool.shutdown()
@@ -199,6 +198,7 @@ def _make_sealed(step: Step, plan: Plan, builder: Builder, jobs: Jobs, scratch: 
             (scratch / name).mkdir()
             (scratch / name).chmod(0o755)
         (scratch / "script").write_text(step.script, encoding="utf-8")
+        (scratch / "script").chmod(0o644)
         read_only = stage(step, scratch, outputs, lambda wanted: _downloaded(wanted, builder))
         writable = {"/work": scratch / "work", "/out": scratch / "out", INSIDE: jobs.path}
         if tree:

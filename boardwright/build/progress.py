@@ -28,7 +28,7 @@ _CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x0
 
 def printable(text: str) -> str:
     """One line of a log as a terminal may have it: no colours, no cursor moves, no control characters."""
-    plain = _CONTROL_SEQUENCE.sub("", text.expandtabs())
+    plain = _CONTROL_SEQUENCE.sub("", text).expandtabs()
     return "".join(c if c.isprintable() else " " for c in plain)
 
 

@@ -96,20 +96,6 @@ def stop_all() -> None:
         _end(process)
 
 
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Leave a second Ctrl-C or SIGTERM unheard while the first is answered, which takes seconds at most."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def pause() -> None:
     """A moment between two looks at something a step waits for. Raises :class:`Stopped`."""
     if _stopping.wait(0.2):
