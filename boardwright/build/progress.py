@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def duration(seconds: float) -> str:
     """``4.2 s``, ``3 min 05 s``, ``1 h 12 min``."""
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
