@@ -78,10 +78,13 @@ _FAILURES = [
     *_failures(
         Severity.FATAL,
         root_not_mounted=r"VFS: Unable to mount root fs|Gave up waiting for root|"
-        r"ALERT!.{0,120}(does not exist|not found)",
-        init_not_found=r"No working init found|Requested init .{0,80} failed",
+        r"ALERT!.{0,120}(does not exist|not found)|"
+        r"initramfs: root=.{0,120} did not appear|initramfs: .{0,80} cannot be mounted",
+        init_not_found=r"No working init found|Requested init .{0,80} failed|"
+        r"initramfs: there is no .{0,80} in the root",
         kernel_panic=r"Kernel panic - not syncing",
-        initramfs_shell=r"^\(initramfs\)|Dropping to a shell|^BusyBox v.{0,60}built-in shell",
+        initramfs_shell=r"initramfs: this is a shell|^\(initramfs\)|Dropping to a shell|"
+        r"^BusyBox v.{0,60}built-in shell",
         emergency_mode=r"You are in emergency mode|Entering emergency mode|Press Enter for maintenance|"
         r"Cannot open access to console, the root account is locked",
         loader_gave_up=r"Please RESET the board|SPL: failed to boot from all boot devices|"

@@ -41,12 +41,17 @@ def _short(text: str) -> str:
 
 
 def _reasons(results: Sequence[CheckResult]) -> list[str]:
-    lines = []
+    """Why each check is not a pass; checks with one reason in common share a line."""
+    shared: dict[tuple[Outcome, str, str], list[str]] = {}
     for result in results:
         if result.outcome is not Outcome.PASS:
-            lines.append(f"{result.outcome}: {result.check}: {result.detail}")
-            if result.hint:
-                lines.append(f"  hint: {result.hint}")
+            shared.setdefault((result.outcome, result.detail, result.hint), []).append(result.check)
+    lines = []
+    for (outcome, detail, hint), checks in shared.items():
+        who = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
+        lines.append(f"{outcome}: {who}: {detail}")
+        if hint:
+            lines.append(f"  hint: {hint}")
     return ["", *lines] if lines else []
 
 
