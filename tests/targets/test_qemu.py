@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pexpect
 import pytest
 from qemu_tools import qemu_root, small_image
 
@@ -118,6 +119,25 @@ def test_nothing_is_left_when_we_are_ended(image: Path, number: signal.Signals) 
         child.send_signal(number)
         child.wait(20)
         assert gone(image)
+
+
+def test_the_interactive_machine_has_the_terminal_and_gives_it_back(image: Path) -> None:
+    code = (
+        "import sys, termios; from pathlib import Path; from boardwright.schema.board import Emulation;"
+        "from boardwright.targets import qemu\n"
+        "before = termios.tcgetattr(0)\n"
+        "image, root, options = Path(sys.argv[1]), Path(sys.argv[2]), qemu.Options(u_boot=True)\n"
+        "status = qemu.interactive(image, Emulation(), root, options)\n"
+        "print('ended', status, termios.tcgetattr(0) == before)"
+    )
+    terminal = pexpect.spawn(sys.executable, ["-c", code, str(image), str(qemu_root())], timeout=60)
+    try:
+        terminal.expect(r"U-Boot 20\d\d")
+        terminal.send("\x01x")  # QEMU's own key for the end
+        terminal.expect("ended 0 True")
+        assert gone(image)
+    finally:
+        terminal.close(force=True)
 
 
 def emulators(image: Path) -> list[int]:
