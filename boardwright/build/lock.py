@@ -134,7 +134,10 @@ def _loader_lock(recipe: LoaderRecipe, mirrors: tuple[str, ...], cache: Path) ->
 
 
 def _source_files(apt: Apt, source: DebianSource) -> list[LockedFile]:
-    """The .dsc, the upstream archive and Debian's part of a source package, of its newest version."""
+    """The upstream archive and Debian's part of a source package, of its newest version.
+
+    Not its .dsc: that says what the signed index says, nothing is built from it, and not every mirror has it.
+    """
     stanzas = apt.stanzas("showsrc", "--only-source", source.debian)
     if not stanzas:
         raise _unknown(source.debian, apt.source_names())
@@ -153,7 +156,7 @@ def _source_files(apt: Apt, source: DebianSource) -> list[LockedFile]:
             sha256=sha256,
         )
         for sha256, size, name in rows
-        if not name.endswith(".asc")
+        if not name.endswith((".asc", ".dsc"))
     ]
 
 
@@ -244,8 +247,8 @@ def difference(old: Lock | None, new: Lock) -> list[str]:
 
 
 def _name(file: LockedFile) -> str:
-    """A package, or one file of a source package told by what follows its version (``.dsc``)."""
+    """A package, or one file of a source package told by what follows its version."""
     if file.architecture != "source":
         return file.package
-    kind = re.search(r"\.(orig\S*|debian\.tar\.\S+|dsc|diff\.gz|tar\.\S+)$", file.path)
+    kind = re.search(r"\.(orig\S*|debian\.tar\.\S+|diff\.gz|tar\.\S+)$", file.path)
     return f"{file.package} {kind.group(1) if kind else Path(file.path).name}"

@@ -1,6 +1,6 @@
 # TF-A's BL31 and U-Boot for a Rockchip board, from the files of Debian's two source packages.
 #
-# In:   /in/u-boot, /in/firmware (.dsc, .orig.tar.*, .debian.tar.*), /in/ddr.bin when the user supplied the
+# In:   /in/u-boot, /in/firmware (.orig.tar.*, .debian.tar.*), /in/ddr.bin when the user supplied the
 #       maker's DRAM initialisation; DEFCONFIG, PLATFORM
 # Out:  /out/u-boot.itb (FIT of BL31, U-Boot and its device tree; sector 16384 of the medium), /out/config,
 #       /out/loader.json, and only with /in/ddr.bin: /out/idbloader.img (DRAM initialisation and SPL; sector
@@ -31,8 +31,8 @@ unpack() {
     done <"$1.series"
 }
 
-version() { # from the name <source>_<version>.dsc
-    basename /in/"$1"/*.dsc .dsc | cut -d_ -f2
+version() { # from the name <source>_<version>.debian.tar.<compression>
+    basename /in/"$1"/*.debian.tar.* | sed -e 's/^[^_]*_//' -e 's/\.debian\.tar\..*//'
 }
 
 unpack firmware

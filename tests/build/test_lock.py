@@ -138,7 +138,7 @@ def test_a_kernel_source_is_one_package(server: MirrorServer, tmp_path: Path) ->
     assert names(lock.resolve(recipe, (server.address,), tmp_path)) == ["linux-source-6.12"]
 
 
-def test_a_loader_is_the_files_of_the_newest_source_packages(server: MirrorServer, tmp_path: Path) -> None:
+def test_a_loader_is_the_archives_of_the_newest_source_packages(server: MirrorServer, tmp_path: Path) -> None:
     recipe = LoaderRecipe(
         recipe="loader",
         environment="tools",
@@ -150,10 +150,8 @@ def test_a_loader_is_the_files_of_the_newest_source_packages(server: MirrorServe
     found = lock.resolve(recipe, (server.address,), tmp_path)
     assert [Path(file.path).name for file in found.files] == [
         "arm-trusted-firmware_2.12-1.debian.tar.xz",
-        "arm-trusted-firmware_2.12-1.dsc",
         "arm-trusted-firmware_2.12.orig.tar.xz",
         "u-boot_2025.01-10.debian.tar.xz",
-        "u-boot_2025.01-10.dsc",
         "u-boot_2025.01.orig.tar.xz",
     ]
     assert {file.architecture for file in found.files} == {"source"}
@@ -303,10 +301,10 @@ def test_a_difference_names_what_came_went_and_changed() -> None:
 
 def test_the_files_of_a_source_package_are_told_apart() -> None:
     def source(version: str) -> Lock:
-        suffixes = (f"u-boot_{version}.dsc", "u-boot_2025.orig.tar.xz")
+        suffixes = (f"u-boot_{version}.debian.tar.xz", "u-boot_2025.orig.tar.xz")
         return made(*(file("u-boot", version, version * 64, path=s, architecture="source") for s in suffixes))
 
     assert lock.difference(source("1"), source("2")) == [
-        "~ u-boot dsc 1 -> 2",
+        "~ u-boot debian.tar.xz 1 -> 2",
         "~ u-boot orig.tar.xz 1 -> 2",
     ]
