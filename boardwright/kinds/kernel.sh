@@ -10,6 +10,8 @@
 # reproducible-builds.rst of the kernel.
 
 : "${JOBS:=1}" "${PATCHES:=}" "${CONFIG:?}" "${DTBS:=}" "${LOCALVERSION:=}"
+# The executor's job server, when there is one: -j on a command line would turn it off.
+export MAKEFLAGS="${MAKEFLAGS:--j$JOBS}"
 
 export ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-
 export LOCALVERSION
@@ -59,7 +61,7 @@ kbuild -s KCONFIG_ALLCONFIG=/work/asked.config allnoconfig >/work/kconfig.log 2>
 
 # --- Compile --------------------------------------------------------------------------------------
 # shellcheck disable=SC2086
-if ! kbuild -j"$JOBS" Image modules $DTBS 2>/work/errors.log; then
+if ! kbuild Image modules $DTBS 2>/work/errors.log; then
     # make removes the target of a command that failed; what it finished is good, and somebody will
     # want to try a corrected patch in this tree.
     sync -f /tree
