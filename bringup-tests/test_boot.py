@@ -126,15 +126,6 @@ def test_no_failed_unit(console: Console, check: Check) -> None:
     check.require(not units, f"failed units: {units}")
 
 
-def test_kernel_log(console: Console, bench_: Bench, check: Check) -> None:
-    """no oops, panic or warning in the kernel log"""
-    log = console.run("dmesg", 60).output
-    found = [finding for line in log.splitlines() if (finding := classify(line))]
-    faults = [f for f in [*bench_.boot().findings, *found] if f.severity > Severity.NOTE]
-    check.measure("faults in the kernel log", len(faults), 0)
-    check.require(not faults, "; ".join(f"{f.name}: {f.line}" for f in faults[:3]))
-
-
 def test_clock(console: Console, bench_: Bench, expected: Expectation, check: Check) -> None:
     """clock is sane"""
     seconds = int(console.run("date -u +%s").line)
@@ -165,6 +156,15 @@ def test_module(module: str, console: Console, check: Check) -> None:
     check.require(loaded.status == 0, f"modprobe {module}: {loaded.line}")
     listed = console.run(f"test -d /sys/module/{module}")
     check.require(listed.status == 0, f"modprobe {module} said nothing, but it is not among the modules")
+
+
+def test_kernel_log(console: Console, bench_: Bench, check: Check) -> None:
+    """no oops, panic or warning in the kernel log"""  # last, so that modules have been loaded
+    log = console.run("dmesg", 60).output
+    found = [finding for line in log.splitlines() if (finding := classify(line))]
+    faults = [f for f in [*bench_.boot().findings, *found] if f.severity > Severity.NOTE]
+    check.measure("faults in the kernel log", len(faults), 0)
+    check.require(not faults, "; ".join(f"{f.name}: {f.line}" for f in faults[:3]))
 
 
 def _failed_units(console: Console) -> str:
