@@ -158,10 +158,16 @@ def layout(_: Context, board: str = "", variant: str = "") -> int:
     return layout(ROOT, board, variant)
 
 
-@task(help={"e2e": "also the tests that build and boot images (minutes)", "select": "pytest -k"})
+@task(
+    help={
+        "e2e": "also the tests that build and boot images (minutes)",
+        "slow": "also the tests that take hours",
+        "select": "pytest -k",
+    }
+)
 @verb
-def test(_: Context, e2e: bool = True, select: str = "") -> int:
+def test(_: Context, e2e: bool = True, slow: bool = False, select: str = "") -> int:
     """Run the project's tests. Example: invoke test --no-e2e"""
     from boardwright.verbs.test import test
 
-    return test(ROOT, e2e, select)
+    return test(ROOT, e2e, select, slow)

@@ -13,7 +13,7 @@ from boardwright.build import digest
 from boardwright.build.step import Download, LocalFile, Package, Rendered
 from boardwright.errors import InputError, Place
 from boardwright.schema.board import Board, Local
-from boardwright.schema.lock import Lock
+from boardwright.schema.lock import Lock, request_digest
 from boardwright.schema.project import Project
 
 KINDS = Path(__file__).parent
@@ -33,13 +33,16 @@ class Context:
         return self.project.root
 
     def lock(self, name: str) -> Lock:
-        """The lock of a recipe. Raises ``InputError`` when it was never made."""
+        """The lock of a recipe. Raises ``InputError`` when it was never made, or for another request."""
         lock = self.project.lock(name)
+        hint = f"run `invoke lock --recipe {name}`"
         if lock is None:
+            raise InputError(f"recipe {name} has no lock", place=Place(f"recipes/{name}.yaml"), hint=hint)
+        if lock.request != request_digest(self.project.recipe(name)):
             raise InputError(
-                f"recipe {name} has no lock",
-                place=Place(f"recipes/{name}.yaml"),
-                hint=f"run `invoke lock --recipe {name}`",
+                "the lock was made before the recipe asked for what it asks now",
+                place=Place(f"recipes/{name}.lock.json"),
+                hint=hint,
             )
         return lock
 

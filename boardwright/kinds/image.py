@@ -131,5 +131,3 @@ def command_line(context: Context) -> str:
     rendered = jinja2.Template(text, undefined=jinja2.StrictUndefined).render(boot_words(context))
     lines = (line.split() for line in rendered.splitlines())
     return " ".join(next(words[1:] for words in lines if words[:1] == ["append"]))
-
-

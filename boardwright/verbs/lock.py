@@ -6,17 +6,9 @@ from pathlib import Path
 
 from boardwright.build.store import cache_directory
 from boardwright.errors import InputError
-from boardwright.schema import recipe as recipes
+from boardwright.schema.lock import has_lock
 from boardwright.schema.project import Project, load_project
 from boardwright.verbs.common import say
-
-LOCKED = (
-    recipes.EnvironmentRecipe,
-    recipes.KernelRecipe,
-    recipes.DebianKernelRecipe,
-    recipes.RootfsRecipe,
-    recipes.LoaderRecipe,
-)
 
 
 def lock(root: Path, only: str, dry_run: bool) -> int:
@@ -40,7 +32,7 @@ def lock(root: Path, only: str, dry_run: bool) -> int:
 
 def _names(project: Project, only: str) -> list[str]:
     if not only:
-        return [name for name in project.recipes() if isinstance(project.recipe(name), LOCKED)]
-    if not isinstance(project.recipe(only), LOCKED):
+        return [name for name in project.recipes() if has_lock(project.recipe(name))]
+    if not has_lock(project.recipe(only)):
         raise InputError(f"recipe {only} takes nothing from a mirror, so it has no lock")
     return [only]
