@@ -42,8 +42,9 @@ PRIVATE_OR_CHANGING = (
     "var/log/*",
     "*/__pycache__",
     "*.pyc",
-    # Left by the making of the root.
+    # Left by the making of the root, the name servers of the host that made it among them.
     "etc/resolv.conf",
+    "etc/.resolv.conf.systemd-resolved.bak",
     "etc/apt/sources.list",
     "etc/apt/sources.list.d/*",
     "etc/apt/apt.conf.d/*mmdebstrap*",
@@ -67,9 +68,8 @@ def main(inputs: Path = Path("/in"), out: Path = Path("/out")) -> int:
     packages = installed(tree)
     (out / "packages.json").write_text(json.dumps(packages, indent=1) + "\n")
     tree.write(out / "rootfs.tar", epoch)
-    print(
-        f"{len(tree.nodes)} names, {len(packages)} packages, {(out / 'rootfs.tar').stat().st_size / 1e6:.0f} MB"
-    )
+    size = (out / "rootfs.tar").stat().st_size
+    print(f"{len(tree.nodes)} names, {len(packages)} packages, {size / 1e6:.0f} MB")
     return 0
 
 
@@ -95,6 +95,12 @@ def apply_settings(tree: Tree, settings: dict[str, Any], epoch: int) -> None:
     # Empty, not missing: systemd makes the id on the first boot, and does not treat that boot as the
     # first-boot wizard's (machine-id(5), "First Boot Semantics").
     tree.add_file("etc/machine-id", b"", 0o444)
+    # What systemd looks at to see that /usr is no newer than /etc and /var: without them the first boot would
+    # make caches again that dpkg has made (systemd-update-done.service(8)).
+    tree.add_file("etc/.updated", b"")
+    tree.add_file("var/.updated", b"")
+    # Its time is the earliest the clock may show (systemd(1)): no board without a battery wakes up in 1970.
+    tree.add_file("usr/lib/clock-epoch", b"")
     shadow = tree.read("etc/shadow").decode()
     if shadow:
         text = shadow_file(shadow, settings["root_password_hash"], epoch // 86400)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+_TYPES = (*tarfile.REGULAR_TYPES, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)
+
 
 class Fault(Exception):
     """Input that must not become part of a root file system."""
@@ -58,18 +60,31 @@ class Tree:
             if name in seen and not member.isdir():
                 raise Fault(f"{path.name}: {name} is there twice")
             seen.add(name)
-            self._add_member(archive, member, name, path.name)
+            self._add_member(archive, member, self.resolve(name), path.name)
 
     def _add_member(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str, origin: str) -> None:
+        old = self.nodes.get(name)
+        if member.isdir() and old and old.info.issym():
+            return  # ``lib`` of a modules tarball, which is ``usr/lib`` in the root
         info = copy.copy(member)
         if member.islnk():
-            target = safe_name(member.linkname, origin)
-            if target not in self.nodes:
-                raise Fault(f"{origin}: {name} is a hard link to {target}, which does not come before it")
-            info.linkname = target
-        if member.issym():
+            info.linkname = self._file(name, self.resolve(safe_name(member.linkname, origin)), origin)
+        elif member.issym():
             check_link(name, member.linkname, origin)
+        elif member.type not in _TYPES:
+            raise Fault(f"{origin}: {name} is of tar type {member.type!r}, which no root has")
         self.put(name, Node(info, lambda: archive.extractfile(member) if member.isreg() else None))
+
+    def _file(self, name: str, target: str, origin: str) -> str:
+        """The name that carries the bytes of ``target``, to which ``name`` is a hard link."""
+        node = self.nodes.get(target)
+        if node is None:
+            raise Fault(f"{origin}: {name} is a hard link to {target}, which does not come before it")
+        if node.info.islnk():
+            return node.info.linkname
+        if not node.info.isreg():
+            raise Fault(f"{origin}: {name} is a hard link to {target}, which is no file")
+        return target
 
     def add_directory(self, root: Path, origin: str) -> None:
         """Add a directory's files, owned by root; of modes only 'executable' is taken."""
@@ -110,6 +125,8 @@ class Tree:
         old = self.nodes.get(name)
         if old and old.info.isdir() != node.info.isdir():
             raise Fault(f"{name} is a directory in one place and not in another")
+        if old and old.info.isreg():
+            self._promote(name, {name})
         self.nodes[name] = node
 
     def resolve(self, name: str, depth: int = 0) -> str:
@@ -135,6 +152,7 @@ class Tree:
         return gone
 
     def _promote(self, target: str, gone: set[str]) -> None:
+        """Let another name of the file ``target`` carry its bytes, one that is not in ``gone``."""
         links = sorted(
             n for n, node in self.nodes.items() if node.info.islnk() and node.info.linkname == target
         )
@@ -146,6 +164,7 @@ class Tree:
 
     def write(self, path: Path, epoch: int) -> None:
         """Write the tree as a pax tarball: sorted by name, no time later than ``epoch``."""
+        self._check_parents()
         first = self._first_of_hard_links()
         with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
             for name in sorted(self.nodes, key=lambda name: name.split("/")):
@@ -156,6 +175,12 @@ class Tree:
                 if target in first and first[target] != name:
                     info.type, info.linkname, info.size = tarfile.LNKTYPE, first[target], 0
                 archive.addfile(info, data.open() if info.isreg() else None)
+
+    def _check_parents(self) -> None:
+        for name in self.nodes:
+            parent = name.rpartition("/")[0]
+            if parent and (parent not in self.nodes or not self.nodes[parent].info.isdir()):
+                raise Fault(f"{name} lies below {parent}, which is no directory of the root")
 
     def _first_of_hard_links(self) -> dict[str, str]:
         """For each file with several names, the one that sorts first: it carries the bytes."""
