@@ -97,5 +97,5 @@ def cells(value: bytes) -> tuple[int, ...]:
 
 
 def text(value: bytes) -> str:
-    """A property as the first of its strings."""
-    return value.split(b"\0", 1)[0].decode()
+    """A property as the first of its strings; bytes that are no text become U+FFFD."""
+    return value.split(b"\0", 1)[0].decode(errors="replace")
