@@ -63,6 +63,7 @@ def collect(cache: Path, store: Store, bound: int) -> list[Usage]:
     Store entries and kept trees go by age; downloads go last and all together, because a lock may name a
     package that no mirror has any more. What another process is making or using is left alone.
     """
+    store.sweep()
     rows = usage(cache, store)
     total = sum(row.bytes for row in rows)
     removed = []

@@ -153,8 +153,7 @@ class Store:
         Raises ``HostError`` when it cannot be made.
         """
         with _in_words(self.directory):
-            self._prepare()
-            self._sweep()
+            self.sweep()
             making = self.directory / "making"
             with locks.alone(making):
                 path = Path(tempfile.mkdtemp(prefix=f"{name[:16]}.", dir=making))
@@ -166,8 +165,9 @@ class Store:
             if held is not None:
                 os.close(held)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Remove what processes that are gone left behind (kill -9)."""
+        self._prepare()
         making = self.directory / "making"
         with locks.alone(making):
             left = [(path, locks.claim(path)) for path in making.iterdir()]

@@ -5,6 +5,7 @@ As a program (``builds.py CACHE PLAN.json [JOBS]``) it builds a plan as a verb d
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -41,6 +42,7 @@ PROGRAMS = (
     *("mv", "od", "rm", "seq", "setsid", "sha256sum", "sleep", "stat", "tail", "tee", "touch", "tr"),
     *("truncate", "uname", "wc"),
 )
+PROJECT = Path(__file__).parents[2]
 ROOT = RootStep("tools", "the host's own bash and coreutils", "amd64", (), "root")
 
 
@@ -95,6 +97,8 @@ class Bench:
     cache: Path
     notes: list[str] = field(default_factory=list)
     progress: Progress = field(default_factory=lambda: Recorder())
+    program: tuple[str, ...] = ("env", f"PYTHONPATH={PROJECT}", sys.executable, __file__)
+    """What :meth:`child` runs."""
 
     @property
     def store(self) -> Store:
@@ -117,7 +121,8 @@ class Bench:
         return executor.Builder(self.cache, store or self.store, self.logs, self.progress, jobs)
 
     def build(self, *steps: AnyStep, jobs: int = 2) -> dict[str, Entry]:
-        return executor.build(plan_of(*steps), self.builder(jobs))
+        with contextlib.closing(self.store) as store:
+            return executor.build(plan_of(*steps), self.builder(jobs, store))
 
     def made(self, script: str, **more: object) -> str:
         """What a one-step build of ``script`` left in ``/out/made``."""
@@ -128,8 +133,7 @@ class Bench:
         """The command that builds ``steps`` in a process of its own."""
         given = self.cache.parent / "plan.json"
         given.write_text(json.dumps([_as_json(one) for one in steps]))
-        found = f"PYTHONPATH={Path(__file__).parents[2]}"
-        return [*prefix, "env", found, sys.executable, __file__, str(self.cache), str(given), str(jobs)]
+        return [*prefix, *self.program, str(self.cache), str(given), str(jobs)]
 
     def left_over(self) -> list[str]:
         """Names of what is being made, or was left half-made."""
@@ -211,12 +215,11 @@ def main(cache: str, given: str, jobs: str = "2") -> None:
 
     from boardwright.build.progress import for_terminal
     from boardwright.cli import verb
-    from boardwright.verbs.common import say
 
     @verb
     def build(_: Context) -> int:
         steps = [_from_json(one) for one in json.loads(Path(given).read_text())]
-        store = Store(Path(cache) / "store", note=say)
+        store = Store(Path(cache) / "store", note=lambda text: print(text, file=sys.stderr))
         builder = executor.Builder(Path(cache), store, Path(cache).parent / "logs", for_terminal(), int(jobs))
         for name, entry in executor.build(plan_of(*steps), builder).items():
             print(name, json.dumps(entry.digests(), sort_keys=True))
