@@ -108,5 +108,6 @@ def drawing(memory: Memory) -> str:
     """The memory of a board in words, for ``invoke layout``."""
     lines = [f"memory  {memory.dram} of DRAM, {available_below(memory, LOW_LIMIT)} of it below 4GiB"]
     if memory.cma:
-        lines.append(f"        CMA {memory.cma.size} below {memory.cma.below}: cma={cma_argument(memory.cma)}")
+        cma = memory.cma
+        lines.append(f"        CMA {cma.size} below {cma.below}: cma={cma_argument(cma)}")
     return "\n".join(lines)
