@@ -59,23 +59,24 @@ def main(inputs: Path = Path("/in"), out: Path = Path("/out")) -> int:
     """Exit status of the step; a fault is told on standard error."""
     settings = json.loads((inputs / "settings.json").read_text())
     epoch = int(os.environ["SOURCE_DATE_EPOCH"])
-    try:
-        tree = merged(inputs, os.environ.get("OVERLAYS", "").split(), settings["exclude"])
-        apply_settings(tree, settings, epoch)
-    except Fault as fault:
-        print(f"error: {fault}", file=sys.stderr)
-        return 1
-    packages = installed(tree)
+    overlays = os.environ.get("OVERLAYS", "").split()
+    with Tree() as tree:
+        try:
+            merge(tree, inputs, overlays, settings["exclude"])
+            apply_settings(tree, settings, epoch)
+            tree.write(out / "rootfs.tar", epoch)
+        except Fault as fault:
+            print(f"error: {fault}", file=sys.stderr)
+            return 1
+        packages = installed(tree)
     (out / "packages.json").write_text(json.dumps(packages, indent=1) + "\n")
-    tree.write(out / "rootfs.tar", epoch)
     size = (out / "rootfs.tar").stat().st_size
     print(f"{len(tree.nodes)} names, {len(packages)} packages, {size / 1e6:.0f} MB")
     return 0
 
 
-def merged(inputs: Path, overlays: list[str], exclude: list[str]) -> Tree:
+def merge(tree: Tree, inputs: Path, overlays: list[str], exclude: list[str]) -> None:
     """Base, then modules, then overlays; what is private, changing or excluded is gone before overlays."""
-    tree = Tree()
     tree.add_tar(inputs / "base/root.tar")
     patterns = [*PRIVATE_OR_CHANGING, *(pattern.strip("/") for pattern in exclude)]
     unwanted = re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns))
@@ -84,7 +85,6 @@ def merged(inputs: Path, overlays: list[str], exclude: list[str]) -> Tree:
     tree.add_tar(inputs / "modules.tar")
     for name in overlays:
         tree.add_directory(inputs / "overlays" / name, name)
-    return tree
 
 
 def apply_settings(tree: Tree, settings: dict[str, Any], epoch: int) -> None:

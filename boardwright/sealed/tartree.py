@@ -6,6 +6,7 @@ a leading ``./``. Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import stat
@@ -35,10 +36,20 @@ def _nothing() -> None:
 
 
 class Tree:
-    """Names to nodes. Later additions replace earlier ones, as overlays do."""
+    """Names to nodes. Later additions replace earlier ones, as overlays do.
+
+    Tarballs stay open until the end of the ``with``: their bytes are read when the tree is written.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> Tree:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     def __contains__(self, name: str) -> bool:
         return name in self.nodes
@@ -51,7 +62,7 @@ class Tree:
 
     def add_tar(self, path: Path) -> None:
         """Add every member of a tarball. Raises :class:`Fault` for a name that leads out, or comes twice."""
-        archive = tarfile.open(path)  # noqa: SIM115 - stays open: members are read when the tree is written
+        archive = self._open.enter_context(tarfile.open(path))
         seen: set[str] = set()
         for member in archive:
             name = safe_name(member.name, path.name)
