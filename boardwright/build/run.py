@@ -77,10 +77,10 @@ def _started(
 
 
 def _end(process: subprocess.Popen[bytes], patience: float = 3.0) -> None:
-    """End a process group: asked first, then killed."""
+    """End a process group: its leader is asked first; whoever is left then is killed."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
+        if number == signal.SIGTERM and process.poll() is not None:
+            continue
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
