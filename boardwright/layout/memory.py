@@ -16,8 +16,8 @@ CMA_ALIGNMENT = Size(4 * 2**20)
 
 LOW_LIMIT = Size(2**32)
 DEVICE_HOLE = Size(256 * 2**20)
-"""RK3588 keeps 0xf000_0000 to 0xffff_ffff for devices: below 4 GiB there are 3.75 GiB of DRAM
-(kernel ``rk3588-base.dtsi``: every register block lies there)."""
+"""RK3588 keeps 0xf000_0000 to 0xffff_ffff for devices: of the DRAM below 4 GiB 3.75 GiB can be reached
+(U-Boot 2025.01 ``include/configs/rk3588_common.h``, ``SDRAM_MAX_SIZE``; kernel 7.3 ``rk3588-base.dtsi``)."""
 
 LEFT_BELOW = Size(512 * 2**20)
 """Below the limit this much must stay for everything else: kernel, DMA zone, firmware."""
@@ -35,7 +35,9 @@ def cma_argument(cma: Cma) -> str:
     """The kernel's ``cma=`` value: ``512M@0-4G``.
 
     Syntax ``nn[MG]@[start[MG][-end[MG]]]`` (kernel ``Documentation/admin-guide/kernel-parameters.txt``).
-    It overrides a ``linux,cma`` node (kernel ``kernel/dma/contiguous.c``, ``rmem_cma_setup``).
+    It overrides a ``linux,cma`` node (kernel ``kernel/dma/contiguous.c``, ``rmem_cma_setup``). An end equal
+    to the size would ask for exactly address 0 (``dma_contiguous_reserve``, ``fixed``): :func:`faults` keeps
+    them apart.
     """
     return f"{_kernel_size(cma.size)}@0-{_kernel_size(cma.below)}"
 
@@ -71,9 +73,10 @@ def _faults(memory: Memory) -> Iterator[MemoryFault]:
 
 
 def available_below(memory: Memory, limit: int) -> Size:
-    """Bytes of DRAM with addresses below ``limit``, on a board whose DRAM begins at 0."""
-    hole = DEVICE_HOLE if limit >= LOW_LIMIT else max(0, limit - (LOW_LIMIT - DEVICE_HOLE))
-    return Size(min(memory.dram, limit - hole))
+    """Bytes of DRAM that can be reached below the address ``limit``, on a board whose DRAM begins at 0."""
+    end = min(memory.dram, limit)
+    hole = min(end, LOW_LIMIT) - (LOW_LIMIT - DEVICE_HOLE)
+    return Size(end - max(0, hole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +91,22 @@ class Reserved:
         return self.base + self.size
 
 
-_RESERVED = re.compile(r"(?<!\w)cma: Reserved (\d+) MiB at (?:0x)?([0-9a-f]+)")
+_RESERVED = re.compile(r"(?<!\w)cma: Reserved (?P<mib>\d+) MiB at (?:0x)?(?P<base>[0-9a-f]+)")
+_POOL = re.compile(
+    r"Reserved memory: created CMA memory pool at (?:0x)?(?P<base>[0-9a-f]+), size (?P<mib>\d+) MiB"
+)
 _TOTAL = re.compile(r"^CmaTotal: +(\d+) kB$", re.MULTILINE)
 
 
 def reserved(log: str) -> Reserved | None:
-    """The reservation that a kernel log reports (kernel ``mm/cma.c``: ``Reserved %ld MiB at %pa``)."""
-    match = _RESERVED.search(log)
-    return Reserved(Size(int(match[1]) * 2**20), int(match[2], 16)) if match else None
+    """The reservation that a kernel log reports.
+
+    ``cma: Reserved 512 MiB at 0x… [on node -1]`` of the command line or the configuration (kernel
+    ``mm/cma.c``), ``Reserved memory: created CMA memory pool at 0x…, size 512 MiB`` of a ``linux,cma`` node
+    (``kernel/dma/contiguous.c``); kernels 6.12 and 7.3.
+    """
+    match = _RESERVED.search(log) or _POOL.search(log)
+    return Reserved(Size(int(match["mib"]) * 2**20), int(match["base"], 16)) if match else None
 
 
 def cma_total(meminfo: str) -> Size | None:
