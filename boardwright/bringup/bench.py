@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,7 +110,7 @@ class Bench:
             machine = self._open.enter_context(
                 qemu.running(self._image, self.board.emulation, self._qemu_root, options.qemu)
             )
-            self._console = Console(machine, transcript=transcript, **keywords)
+            self._console = Console(machine, transcript=transcript, slowdown=_host_slowdown, **keywords)
         return self._console.boot(options.budget)
 
     def __enter__(self) -> Bench:
@@ -120,6 +120,11 @@ class Bench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+
+
+def _host_slowdown() -> float:
+    """How many runnable threads of this host share one of its CPUs, over the last minute."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
 class _Digest:
@@ -144,8 +149,3 @@ class _Digest:
         assert self._path is not None
         with self._path.open("rb") as file:
             self._value = hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def now() -> float:
-    """The host's clock, seconds since 1970: what a board's clock is compared with."""
-    return time.time()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -23,6 +24,7 @@ from boardwright.console.patterns import (
     LOGIN_PROMPT,
     PASSWORD_PROMPT,
     SHELL_PROMPT,
+    TIMED_OUT,
     Finding,
     Severity,
     Stage,
@@ -45,6 +47,7 @@ _ECHO = 4.0
 _LAST_WORDS = 3.0
 """Seconds to go on listening after a fatal line: a panic's call trace follows it."""
 _TRIES = 8
+_BUSY = 2.0
 _MOST_LOGINS = 5
 _AUTOMATIC_LOGIN = "(automatic login)"
 _GARBLED_SHARE = 0.2
@@ -67,6 +70,8 @@ class Console:
     """One board's console. Not for two threads.
 
     ``silence``: seconds without a byte after which a board that had spoken counts as stuck.
+    ``slowdown``: how many times slower than it should the board runs now, as an emulated one does on a busy
+    host; limits of silence grow with it, and from :data:`_BUSY` on a mere timeout is not the board's fault.
     """
 
     def __init__(
@@ -77,11 +82,13 @@ class Console:
         user: str = "root",
         password: str | None = None,
         silence: float = 120.0,
+        slowdown: Callable[[], float] = lambda: 1.0,
         clock: Clock = time.monotonic,
     ) -> None:
         self.watch = Watch()
         self.channel = Channel(port, transcript or Transcript(None), self.watch, clock)
         self._user, self._password, self._silence = user, password, silence
+        self._slowdown = slowdown
         self._number = 0
         self._logins = 0
 
@@ -130,7 +137,8 @@ class Console:
         """Seconds of silence allowed: few once the kernel waits for a root that does not come."""
         waiting = any(finding.name == "no root device" for finding in self.watch.findings)
         early = "systemd" not in self.watch.milestones
-        return min(self._silence, _ROOT_WAIT) if waiting and early else self._silence
+        limit = min(self._silence, _ROOT_WAIT) if waiting and early else self._silence
+        return limit * max(1.0, self._slowdown())
 
     def _answer_prompt(self) -> bool:
         """React to the prompt the board is waiting at, if it is one; true when something was done."""
@@ -315,11 +323,17 @@ class Console:
         kind = ConsoleGarbled if self.channel.quiet_for < self._silence else ConsoleError
         return kind(message, hint="see the transcript; check cable, adapter, baud rate and other readers")
 
-    def _failed(self, fatal: Finding | None, message: str = "") -> BoardFailed:
+    def _failed(self, fatal: Finding | None, message: str = "") -> BoardFailed | ConsoleSlow:
         """Listen to the last words, then name the first cause."""
         self.channel.settle(_LAST_WORDS, 2 * _LAST_WORDS)
         findings = tuple(self.watch.findings) + tuple(self.watch.suspects)
         cause = self.watch.first_cause() or fatal
+        if (busy := self._slowdown()) >= _BUSY and (cause is None or cause.name in TIMED_OUT):
+            reason = message or f"the board did not reach a shell (stage {self.stage}): {cause}"
+            return ConsoleSlow(
+                f"{reason}; the host is {busy:.0f} times overloaded, so this says nothing about the board",
+                hint="run it again on a quieter host",
+            )
         if fatal is not None and (cause is None or cause.severity is Severity.NOTE):
             cause = fatal
         parts = [message or f"the board did not reach a shell (stage {self.stage})"]

@@ -87,6 +87,7 @@ _FAILURES = [
         r"^BusyBox v.{0,60}built-in shell",
         emergency_mode=r"You are in emergency mode|Entering emergency mode|Press Enter for maintenance|"
         r"Cannot open access to console, the root account is locked",
+        no_login_on_the_console=r"Dependency failed for serial-getty",
         loader_gave_up=r"Please RESET the board|SPL: failed to boot from all boot devices|"
         r"^### ERROR ### Please RESET",
     ),
@@ -109,6 +110,10 @@ _FAILURES = [
         no_boot_device=r"no bootflow|No more bootdevs|\*\* Invalid partition|Unable to read file ",
     ),
 ]
+
+
+TIMED_OUT = frozenset({"no login on the console", "device not found", "no root device"})
+"""Failures that are only a clock running out: on an emulator whose host is busy they prove nothing."""
 
 
 def classify(line: str, seconds: float = 0.0) -> Finding | None:

@@ -134,6 +134,36 @@ def test_a_panic_before_the_reset_is_the_cause_of_the_reset() -> None:
         board.boot(600)
 
 
+def test_a_busy_host_is_waited_for_and_not_taken_for_a_stuck_board() -> None:
+    """Seen with ten processes on two CPUs: udev took over 90 s, and no login prompt came."""
+    pause = ((300.0, "[  302.0] at last\n"),)
+    script = replace(GOOD, boot=(*LOADER, *KERNEL, *pause, *USER))
+    with console(script, slowdown=lambda: 5.0) as board:
+        board.boot(900)
+    with console(script) as board, pytest.raises(BoardFailed, match="fell silent"):
+        board.boot(900)
+
+
+@pytest.mark.parametrize(("slowdown", "error"), [(1.0, BoardFailed), (5.0, ConsoleSlow)])
+def test_a_timeout_inside_the_system_is_the_boards_fault_only_on_a_quiet_host(
+    slowdown: float, error: type[Exception]
+) -> None:
+    lines = (
+        "[ TIME ] Timed out waiting for device dev-ttyAMA0.device - /dev/ttyAMA0.",
+        "[DEPEND] Dependency failed for serial-getty@ttyAMA0.service - Serial Getty on ttyAMA0.",
+    )
+    with console(stopping_with(*lines), slowdown=lambda: slowdown) as board:
+        with pytest.raises(error, match=r"no login on the console|device not found"):
+            board.boot(900)
+        assert board.channel.seconds < 30
+
+
+def test_a_panic_is_the_boards_fault_on_any_host() -> None:
+    script = stopping_with("[    2.0] Kernel panic - not syncing: x")
+    with console(script, slowdown=lambda: 9.0) as board, pytest.raises(BoardFailed, match="kernel panic"):
+        board.boot(900)
+
+
 def test_the_echo_of_our_own_enter_is_not_a_sign_of_life() -> None:
     """Found on QEMU: a kernel that waits for its root echoes what is typed, and was waited for for ever."""
     echoes = tuple((10.0, "\n") for _ in range(60))
