@@ -14,7 +14,7 @@ from boardwright.build.collect import collect, size_on_disk, usage
 
 @pytest.fixture
 def cache(bench: Bench) -> Bench:
-    """A cache with the root, three steps, two kept trees, downloads and a compiler cache, used in this order."""
+    """The root, three steps, their kept trees, downloads, compiler cache and index, used in this order."""
     names = ["a", "b", "c"]
     script = "head -c 1000000 /dev/urandom >/out/made"
     steps = [step(name, script, kept_tree=f"t{name}") for name in names]
