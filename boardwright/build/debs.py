@@ -26,8 +26,8 @@ def control(file: Path) -> str:
 def uncompressed(file: Path, made: Path) -> None:
     """The same package with its data stored plainly.
 
-    dpkg of another architecture runs emulated, and unpacking xz emulated costs ten times what it costs
-    here. What dpkg installs and records is the same.
+    dpkg of another architecture runs emulated; this takes the decompression out of the emulator. What dpkg
+    installs and records is the same.
     """
     with (
         tempfile.TemporaryFile(dir=made.parent) as data,

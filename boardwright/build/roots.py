@@ -29,8 +29,8 @@ _NO_HOST_KEYS = (
     'mkdir -p "$1/etc/ssh" && touch "$1/etc/ssh/ssh_host_rsa_key" '
     '"$1/etc/ssh/ssh_host_ecdsa_key" "$1/etc/ssh/ssh_host_ed25519_key"'
 )
-"""Debian's openssh-server makes the keys that are not there yet; an image must not carry any, and making
-them takes a minute under emulation. :mod:`boardwright.build.roottar` leaves these empty files out."""
+"""Debian's openssh-server makes the keys that are not there yet; an image must not carry any, and they
+would differ in every build. :mod:`boardwright.build.roottar` leaves these empty files out."""
 
 
 def make_root(
