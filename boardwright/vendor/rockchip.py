@@ -45,10 +45,9 @@ _SHA256 = 1
 _NAMES = ("ddr", "spl")
 
 _VERSIONS = {
-    # The first line of every console log: "DDR 9fffbe1e78 cym 24/02/04-10:09:20,fwver: v1.16".
-    "ddr": re.compile(
-        rb"DDR [0-9a-f]{8,12} [^\0\n]{0,60}fwver: v\d+\.\d+|DDR Version V\d+\.\d+[^\0\n]{0,20}"
-    ),
+    # The first line of a console log: "DDR 9fffbe1e78 cym 24/02/04-10:09:20,fwver: v1.16", of older blobs
+    # "DDR V1.09 a930779e06 typ 22/11/21-17:50:56".
+    "ddr": re.compile(rb"DDR (?:V\d+\.\d+ )?[0-9a-f]{8,12} [a-z.]{2,20} \d\d/\d\d/\d\d[^\0\n]{0,40}"),
     "spl": re.compile(rb"U-Boot SPL \d{4}\.\d\d[^\0\n]{0,120}"),
     # TF-A joins "BL31: " and this when it prints (Makefile, VERSION_STRING).
     "bl31": re.compile(rb"v\d+\.\d+(?:\.\d+)?\((?:release|debug)\):[^\0\n]{0,120}"),

@@ -115,7 +115,7 @@ def test_a_medium_with_both_parts_has_no_fault_and_tells_its_versions() -> None:
     found = loader(medium())
     assert faults(found) == []
     assert found.versions == rockchip.Versions(
-        ddr="DDR 0123456789 stand-in 26/01/01-00:00:00,fwver: v0.00",
+        ddr="DDR 0123456789 standin 26/01/01-00:00:00,fwver: v0.00",
         spl="U-Boot SPL 2025.01-test (Jan 01 2026 - 00:00:00 +0000)",
         bl31="v2.12.1(release):2.12.1+dfsg-1",
         u_boot="U-Boot 2025.01-test (Jan 01 2026 - 00:00:00 +0000)",
@@ -164,7 +164,9 @@ def test_a_chain_at_the_wrong_sector_is_not_there() -> None:
     ("text", "name", "expected"),
     [
         (b"\0U-Boot 2017.09-gabcdef (Mar 04 2024 - 11:01:41)\n\0", "u_boot", "U-Boot 2017.09-gabcdef"),
-        (b"xxDDR Version V1.08 20220617\0", "ddr", "DDR Version V1.08 20220617"),
+        (b"xxDDR V1.09 a930779e06 typ 22/11/21-17:50:56\n\0", "ddr", "DDR V1.09 a930779e06 typ 22/11/21"),
+        (b"DDR 9fffbe1e78 cym 24/02/04-10:09:20,fwver: v1.16\0", "ddr", "DDR 9fffbe1e78 cym 24/02/04-10:09"),
+        (b"DDR initialisation of some other kind\0", "ddr", None),
         (b"v2.12.1(debug):v2.12.1\0", "bl31", "v2.12.1(debug):v2.12.1"),
         (b"U-Boot SPL board init", "spl", None),
     ],
