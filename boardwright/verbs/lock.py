@@ -19,7 +19,8 @@ def lock(root: Path, only: str, dry_run: bool) -> int:
     project = load_project(root)
     found = mirrors()
     for name in _names(project, only):
-        old, new = project.lock(name), resolve(project.recipe(name), found, cache_directory())
+        source = root / "recipes" / f"{name}.yaml"
+        old, new = project.lock(name), resolve(project.recipe(name), found, cache_directory(), file=source)
         changes = difference(old, new)
         path = root / "recipes" / f"{name}.lock.json"
         say(f"{name}: {len(new.files)} files, {len(changes)} changes" if changes else f"{name}: unchanged")
