@@ -66,5 +66,5 @@ def _build(asked: Request, plan: Plan, jobs: int, *, publishing: bool) -> None:
 
         manifest = describe(plan, entries, describe_request(asked, entries), asked.project.root)
         publish(plan, entries, published(asked), manifest, asked.out)
-        say(summary(asked, manifest))
+        say(summary(asked, manifest, entries["image"].digests()[f"{asked.board_name}.img"]))
     say(f"done in {duration(time.monotonic() - since)}")

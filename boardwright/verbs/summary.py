@@ -60,17 +60,19 @@ def left_out(asked: Request, entries: Mapping[str, Entry]) -> dict[str, str]:
     return reasons
 
 
-def summary(asked: Request, manifest: Mapping[str, Any]) -> str:
-    """The lines shown after a build."""
-    out = asked.out.relative_to(asked.project.root) if asked.out.is_relative_to(Path.cwd()) else asked.out
-    kernel, board = manifest["kernel"], asked.board_name
-    image = asked.out / f"{board}.img"
-    size, data = image.stat().st_size, image.stat().st_blocks * 512
-    patches = ", ".join(kernel["patches"]) or "no patches"
+def summary(asked: Request, manifest: Mapping[str, Any], sha256: str) -> str:
+    """The lines shown after a build; ``sha256`` is the image's."""
+    kernel = manifest["kernel"]
+    image = asked.out / f"{asked.board_name}.img"
+    info = image.stat()
     lines = [
-        f"{out}/{board}.img   {size / 2**20:.0f} MiB, {data / 2**20:.0f} MiB of data",
-        f"  kernel {kernel['release']} ({patches})",
-        f"  sha256 {manifest.get('artifacts', {}).get(f'{board}.img', '')}",
+        f"{_short(image)}   {info.st_size / 2**20:.0f} MiB, {info.st_blocks * 512 / 2**20:.0f} MiB of data",
+        f"  sha256 {sha256}",
+        f"  kernel {kernel['release']} ({', '.join(kernel['patches']) or 'no patches'})",
         *(f"  left out: {name}: {reason}" for name, reason in manifest["left_out"].items()),
     ]
-    return "\n".join(line for line in lines if line.strip() != "sha256")
+    return "\n".join(lines)
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
