@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imaging import EPOCH, layout, made, make, rootfs, sandboxed, tools, write_inputs
+from imaging import EPOCH, RESOURCE, layout, made, make, rootfs, sandboxed, tools, write_inputs
 
 from boardwright.image import bmap
 
@@ -115,7 +115,9 @@ def test_jobs_clock_and_umask_do_not_change_a_byte(inputs: Path, image: Path, tm
     assert digests(tmp_path / "out") == digests(image.parent)
 
 
-def test_another_user_makes_the_same_bytes(inputs: Path, image: Path) -> None:
+def test_another_user_makes_the_same_bytes(
+    inputs: Path, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("needs root and setpriv to become another user")
     code = Path(__file__).parents[2]
@@ -125,6 +127,9 @@ def test_another_user_makes_the_same_bytes(inputs: Path, image: Path) -> None:
         work = Path(directory)
         work.chmod(0o755)
         shutil.copytree(inputs, work / "in")
+        # The user's cache may be closed to others, as root's home is.
+        shutil.copytree(tools(), work / "root", symlinks=True)
+        monkeypatch.setenv(RESOURCE, str(work / "root"))
         made(
             work / "in", work / "out", prefix=["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"]
         )
