@@ -36,7 +36,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=15)
     asked = parser.parse_args()
     invoke = [sys.executable, "-m", "invoke"]
-    build = [*invoke, "build", "--board", asked.board, *(["--variant", asked.variant] if asked.variant else [])]
+    build = [
+        *invoke,
+        "build",
+        "--board",
+        asked.board,
+        *(["--variant", asked.variant] if asked.variant else []),
+    ]
     commands = {"invoke --list": [*invoke, "--list"], "invoke build (nothing to do)": build}
     for command in commands.values():
         timed(command)
