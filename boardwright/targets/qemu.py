@@ -228,11 +228,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 @contextlib.contextmanager
 def _directory() -> Iterator[Path]:
     """A private directory for socket, disk and kernel; a short path, as a socket's has 108 bytes at most."""
-    directory = Path(tempfile.mkdtemp(prefix="bw-qemu-", dir=os.environ.get("TMPDIR", "/tmp")))
+    parent = Path(os.environ.get("TMPDIR", "/tmp"))
+    _sweep(parent)
+    directory = Path(tempfile.mkdtemp(prefix=f"bw-qemu-{os.getpid()}-", dir=parent))
     try:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what a process left that was killed outright, and could not do it itself."""
+    for left in parent.glob("bw-qemu-*-*"):
+        owner = left.name.split("-")[2]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 @contextlib.contextmanager

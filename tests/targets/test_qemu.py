@@ -96,6 +96,16 @@ def test_nothing_is_left_after_a_with(image: Path) -> None:
     assert not emulators(image)
 
 
+def test_what_a_killed_process_left_is_swept_and_what_a_living_one_uses_is_not(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    dead, living = tmp_path / f"bw-qemu-{ended.pid}-x", tmp_path / f"bw-qemu-{os.getpid()}-x"
+    dead.mkdir()
+    living.mkdir()
+    qemu._sweep(tmp_path)
+    assert (dead.exists(), living.exists()) == (False, True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_nothing_is_left_when_we_are_ended(image: Path, number: signal.Signals) -> None:
     code = (
