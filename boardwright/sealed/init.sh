@@ -75,11 +75,14 @@ while read -r module; do
     insmod "/modules/$module" 2>/dev/null
 done </modules.order
 
-tries=0 device=''
-while [ $tries -lt $((bound * 5)) ] && [ -z "$device" ]; do
+up() { read -r seconds _ </proc/uptime && echo "${seconds%.*}"; }
+
+device=$(find_root)
+[ -n "$device" ] || say "waiting for root=$root, at most $bound s"
+until=$(($(up) + bound))
+while [ -z "$device" ] && [ "$(up)" -lt "$until" ]; do
+    usleep 200000
     device=$(find_root)
-    [ -n "$device" ] || usleep 200000
-    tries=$((tries + 1))
 done
 if [ -z "$device" ]; then
     say "the block devices are:"
