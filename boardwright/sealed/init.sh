@@ -79,8 +79,8 @@ up() { read -r seconds _ </proc/uptime && echo "${seconds%.*}"; }
 
 device=$(find_root)
 [ -n "$device" ] || say "waiting for root=$root, at most $bound s"
-until=$(($(up) + bound))
-while [ -z "$device" ] && [ "$(up)" -lt "$until" ]; do
+deadline=$(($(up) + bound))
+while [ -z "$device" ] && [ "$(up)" -lt "$deadline" ]; do
     usleep 200000
     device=$(find_root)
 done
