@@ -13,6 +13,8 @@ from boardwright.schema import recipe as recipes
 R = TypeVar("R", bound=recipes.RecipeBase)
 
 QEMU_ENVIRONMENT = "tools-qemu"
+ASIDE = {QEMU_ENVIRONMENT, "tools-compare"}
+"""Environments that no step of an image runs in."""
 
 
 def steps(context: Context) -> list[AnyStep]:
@@ -66,7 +68,7 @@ def _recipe(context: Context, name: str, kind: type[R]) -> R:
 
 
 def _environments(context: Context, made: list[AnyStep]) -> list[AnyStep]:
-    names = {step.environment for step in made if hasattr(step, "environment")} | {QEMU_ENVIRONMENT}
+    names = {step.environment for step in made if hasattr(step, "environment")} | ASIDE
     return [
         environment.step(context, _recipe(context, name, recipes.EnvironmentRecipe)) for name in sorted(names)
     ]

@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from boardwright.build import executor
+from boardwright.build import executor, sandbox
 from boardwright.build.plan import Plan
 from boardwright.build.store import Entry, Store, cache_directory, remove_tree
 from boardwright.errors import HostError, ProductError
 from boardwright.verbs.build import builder
 from boardwright.verbs.common import Request, request, say
 
+COMPARE = "tools-compare"
 COPIED = ("tasks.py", "boardwright", "boards", "recipes", "patches", "overlays", "native", "local.yaml")
 
 
@@ -54,7 +55,8 @@ def reproduce(root: Path, board: str, variant: str, step: str) -> int:
             say(f"{len(compared)} steps built twice, every output identical")
             return 0
         raise ProductError(
-            f"step {first.step} is not reproducible: {first.path} differs, its inputs do not\n{_view(first)}"
+            f"step {first.step} is not reproducible: {first.path} differs, its inputs do not\n"
+            f"{_view(first, asked, work)}"
         )
     finally:
         remove_tree(place)
@@ -144,23 +146,12 @@ def _rows(entry: Entry) -> Mapping[str, object]:
     return {row[0]: row for row in entry.description()["files"]}
 
 
-def _view(difference: Difference) -> str:
-    """diffoscope's view of the two files, or how to get one."""
+def _view(difference: Difference, asked: Request, work: executor.Builder) -> str:
+    """diffoscope's view of the two files, from an environment made for it now."""
     if difference.first is None or difference.second is None:
         return f"only the {'second' if difference.first is None else 'first'} build has it"
-    program = shutil.which("diffoscope")
-    if program is None:
-        kept = [
-            _keep(path, name) for path, name in ((difference.first, "first"), (difference.second, "second"))
-        ]
-        return f"both are kept: {kept[0]} and {kept[1]} (install diffoscope to see the difference here)"
-    command = [program, "--max-report-size", "20000", str(difference.first), str(difference.second)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-
-def _keep(path: Path, name: str) -> Path:
-    from boardwright.build.publish import copy
-
-    target = cache_directory() / f"differs.{name}.{path.name}"
-    copy(path, target)
-    return target
+    tools = executor.build(asked.plan(COMPARE), work)[COMPARE].out / "root"
+    seal = sandbox.Seal(tools, {"/first": difference.first, "/second": difference.second})
+    command = ["diffoscope", "--max-report-size", "20000", "--no-progress", "/first", "/second"]
+    shown = subprocess.run(sandbox.argv(seal, command), capture_output=True, text=True, check=False)
+    return shown.stdout or f"diffoscope ended with {shown.returncode}: {shown.stderr[-2000:]}"
