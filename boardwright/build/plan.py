@@ -22,8 +22,9 @@ SEALED = Path(__file__).parent.parent / "sealed"
 
 STEP_FORMAT = 1
 """Raised when the executor itself changes what a step's script sees."""
-ROOT_FORMAT = 1
-"""Raised when :mod:`boardwright.build.roots` makes another root from the same packages."""
+ROOT_FORMAT = {"root": 1, "root.tar": 2}
+"""By output; raised when :mod:`boardwright.build.roots` makes another root from the same packages
+(``tests/build/test_root_format.py`` asks). 2: no ssh host keys are made or kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def record_of(step: AnyStep, planned: Mapping[str, Planned]) -> dict[str, Any]:
     """Everything declared that can change the output of ``step``, as JSON."""
     if isinstance(step, RootStep):
         return {
-            "format": ROOT_FORMAT,
+            "format": ROOT_FORMAT[step.output],
             "architecture": step.architecture,
             "output": step.output,
             "epoch": step.epoch,
