@@ -18,7 +18,7 @@ from boardwright.errors import IntegrityError
 
 _LEFT_OUT = re.compile(
     r"dev/.+|proc/.+|sys/.+|run/.+|tmp/.+"
-    r"|etc/(resolv\.conf|hostname|hosts|mtab)|etc/ssh/ssh_host_.+"
+    r"|etc/(resolv\.conf|\.resolv\.conf\.systemd-resolved\.bak|hostname|hosts|mtab)|etc/ssh/ssh_host_.+"
     r"|etc/apt/sources\.list(\.d/.+)?|etc/apt/apt\.conf\.d/9\dmmdebstrap|etc/dpkg/dpkg\.cfg\.d/99mmdebstrap"
     r"|var/lib/apt/lists/.+|var/cache/apt/.+|var/cache/ldconfig/aux-cache|var/lib/apt/extended_states"
     r"|var/log/(apt/.+|dpkg\.log|alternatives\.log|bootstrap\.log)|var/lib/dpkg/(status|available|diversions)-old"
