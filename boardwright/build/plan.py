@@ -22,9 +22,10 @@ SEALED = Path(__file__).parent.parent / "sealed"
 
 STEP_FORMAT = 1
 """Raised when the executor itself changes what a step's script sees."""
-ROOT_FORMAT = {"root": 1, "root.tar": 2}
+ROOT_FORMAT = {"root": 1, "root.tar": 3}
 """By output; raised when :mod:`boardwright.build.roots` makes another root from the same packages
-(``tests/build/test_root_format.py`` asks). 2: no ssh host keys are made or kept."""
+(``tests/build/test_root_format.py`` asks). 2: no ssh host keys are made or kept;
+3: nor what systemd-resolved keeps of the host's name servers."""
 
 
 @dataclass(frozen=True, slots=True)
