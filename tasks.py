@@ -9,7 +9,7 @@ from invoke import Context, task
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from boardwright.cli import verb
+from boardwright.cli import verb, whole
 
 ROOT = Path(__file__).parent
 BOARD = {"board": "a directory of boards/ (may be left out when there is only one)"}
@@ -27,12 +27,12 @@ JSON = {"json": "machine-readable output on stdout"}
 )
 @verb
 def build(
-    _: Context, board: str = "", variant: str = "", jobs: int = 0, step: str = "", every_step: bool = False
+    _: Context, board: str = "", variant: str = "", jobs: str = "", step: str = "", every_step: bool = False
 ) -> int:
     """Build the board's image into out/<board>/. Example: invoke build --board rock5b --variant quick"""
     from boardwright.verbs.build import build
 
-    return build(ROOT, board, variant, jobs, step, every_step)
+    return build(ROOT, board, variant, whole("--jobs", jobs, 0), step, every_step)
 
 
 @task(help={**VARIANT, **JSON})
@@ -88,12 +88,12 @@ def bringup(
     target: str = "qemu",
     u_boot: bool = False,
     recording: str = "",
-    budget: int = 900,
+    budget: str = "900",
 ) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
 
-    return bringup(ROOT, board, variant, target, u_boot, recording, budget)
+    return bringup(ROOT, board, variant, target, u_boot, recording, whole("--budget", budget, 900))
 
 
 @task(

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from invoke.context import Context
 from invoke.exceptions import Exit
 
-from boardwright.errors import BoardwrightError, ExitStatus
+from boardwright.errors import BoardwrightError, ExitStatus, InputError
 
 ISSUE_HINT = "set BOARDWRIGHT_TRACEBACK=1 to see where, and please report it"
 
@@ -55,6 +55,15 @@ def _silence() -> None:
             stream.flush()
         except BrokenPipeError:
             os.dup2(nowhere, stream.fileno())
+
+
+def whole(option: str, text: str, default: int) -> int:
+    """The whole number given with an option; invoke's own conversion would end in a traceback."""
+    if not text:
+        return default
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise InputError(f"{option}: expected a whole number, 1 or more, found '{text}'")
+    return int(text)
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

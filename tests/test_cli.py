@@ -14,7 +14,8 @@ import pytest
 from invoke.context import Context
 from invoke.exceptions import Exit
 
-from boardwright.cli import verb
+from boardwright.cli import verb, whole
+from boardwright.errors import InputError
 
 PROJECT = Path(__file__).parent.parent
 
@@ -163,3 +164,10 @@ def test_impatience_does_not_cut_a_clean_end_short(tmp_path: Path) -> None:
     )
     done = run(tmp_path, body)
     assert (done.returncode, done.stdout) == (130, "cleaned up\n")
+
+
+def test_a_whole_number_or_the_default() -> None:
+    assert (whole("--jobs", "", 7), whole("--jobs", "12", 7)) == (7, 12)
+    for text in ("0", "-1", "x", "1.5", "1_0", "\u0663"):
+        with pytest.raises(InputError, match="--jobs: expected a whole number"):
+            whole("--jobs", text, 7)

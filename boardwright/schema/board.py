@@ -17,6 +17,7 @@ from boardwright.schema.words import (
     Processors,
     RelativePath,
     Sha256,
+    SshKey,
     Url,
 )
 
@@ -185,7 +186,7 @@ class Board(Record):
 class Local(Record):
     """``local.yaml``: what is the user's alone and never committed."""
 
-    ssh_authorized_keys: list[str] = []
+    ssh_authorized_keys: list[SshKey] = []
     """Public keys that may log in as root, a line of ``authorized_keys`` each."""
     root_password_hash: PasswordHash | None = None
     """As ``mkpasswd -m yescrypt`` prints it."""

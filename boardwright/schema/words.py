@@ -65,6 +65,16 @@ HostName = Annotated[
 ]
 """RFC 1123, one label."""
 
+SshKey = Annotated[
+    str,
+    _form(
+        r"(?:\S.* )?(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ +AAAA\S*(?: .*)?",
+        "a public key, one line of authorized_keys: ssh-ed25519 AAAA… you@desk",
+    ),
+    Meta(extra_json_schema={"writeOnly": True}),
+]
+"""Options may stand before it. No error repeats it: what is wrong here may be the private key."""
+
 PasswordHash = Annotated[
     str,
     _form(r"\$[A-Za-z0-9]+\$[^\s:]+", "a hash as `mkpasswd -m yescrypt` prints it"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from boardwright.errors import ExitStatus, InputErrors
+from boardwright.errors import ExitStatus, InputError, InputErrors
 from boardwright.verbs.common import say
 
 
@@ -21,5 +21,7 @@ def check(root: Path, board: str, as_json: bool) -> int:
         return ExitStatus.INPUT if errors else ExitStatus.OK
     if errors:
         raise InputErrors(errors)
+    if not project.boards():
+        raise InputError("there is no board", hint="boards/<name>/board.yaml makes one: docs/board-file.md")
     say(f"{', '.join([board] if board else project.boards())}: no mistakes found")
     return ExitStatus.OK

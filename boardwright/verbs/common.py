@@ -50,6 +50,8 @@ def _only_board(project: Project) -> str:
     boards = project.boards()
     if len(boards) == 1:
         return boards[0]
+    if not boards:
+        raise InputError("there is no board", hint="boards/<name>/board.yaml makes one: docs/board-file.md")
     raise InputError("which board? there are several", hint=f"add --board {' or --board '.join(boards)}")
 
 
