@@ -102,7 +102,9 @@ def require() -> None:
         return
     said = (result.stderr.strip().splitlines() or [f"bwrap ended with {result.returncode}"])[-1]
     if os.geteuid() == 0:
-        hint = "inside a container, allow it namespaces (CAP_SYS_ADMIN), or set BOARDWRIGHT_USERNS=0"
+        hint = (
+            "inside a container or a chroot, allow it namespaces (CAP_SYS_ADMIN), or set BOARDWRIGHT_USERNS=0"
+        )
     else:
         hint = (
             "allow them (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu also "
