@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from boardwright.build import executor
 from boardwright.build.plan import Plan
 from boardwright.build.publish import Artifact, is_current
 from boardwright.build.store import cache_directory
 from boardwright.verbs.common import Request, open_store, request, say
+
+if TYPE_CHECKING:
+    from boardwright.build.executor import Builder
 
 
 def build(root: Path, board: str, variant: str, jobs: int, step: str, every_step: bool = False) -> int:
@@ -39,8 +42,9 @@ def published(asked: Request) -> list[Artifact]:
     ]
 
 
-def builder(asked: Request, jobs: int = 0) -> executor.Builder:
+def builder(asked: Request, jobs: int = 0) -> Builder:
     """A builder for this request, with progress on stderr."""
+    from boardwright.build import executor
     from boardwright.build.progress import for_terminal
 
     return executor.Builder(
@@ -56,6 +60,7 @@ def builder(asked: Request, jobs: int = 0) -> executor.Builder:
 def _build(asked: Request, plan: Plan, jobs: int, *, publishing: bool) -> None:
     import time
 
+    from boardwright.build import executor
     from boardwright.build.progress import duration
 
     since = time.monotonic()
