@@ -6,17 +6,17 @@ import contextlib
 import errno
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from boardwright import __version__
-from boardwright.build import locks
 from boardwright.build.plan import Plan
 from boardwright.build.step import Download, RootStep
-from boardwright.build.store import Entry, host_error
+
+if TYPE_CHECKING:
+    from boardwright.build.store import Entry
 
 STATE = ".published.json"
 
@@ -46,6 +46,9 @@ def publish(
 
     Two builds of one board publish one after the other. Raises ``HostError``, on a full disk for one.
     """
+    from boardwright.build import locks
+    from boardwright.build.store import host_error
+
     try:
         out.mkdir(parents=True, exist_ok=True)
         with locks.alone(out):
@@ -174,6 +177,8 @@ def _inputs(plan: Plan) -> dict[str, list[dict[str, Any]]]:
 
 def revision(root: Path) -> str:
     """The project's git revision, with ``-dirty`` when files differ from it; ``unknown`` outside git."""
+    import subprocess
+
     with contextlib.suppress(OSError):
         result = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan
 from boardwright.build.publish import Artifact, is_current
-from boardwright.build.store import cache_directory
 from boardwright.verbs.common import Request, open_store, request, say
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ def builder(asked: Request, jobs: int = 0) -> Builder:
     """A builder for this request, with progress on stderr."""
     from boardwright.build import executor
     from boardwright.build.progress import for_terminal
+    from boardwright.build.store import cache_directory
 
     return executor.Builder(
         cache=cache_directory(),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan, make
-from boardwright.build.store import Store, cache_directory
 from boardwright.errors import InputError
 from boardwright.kinds.context import Context
 from boardwright.schema.project import Project, load_project
+
+if TYPE_CHECKING:
+    from boardwright.build.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,9 @@ def _only_board(project: Project) -> str:
 
 
 def open_store() -> Store:
+    """The user's store, whose remarks go to stderr."""
+    from boardwright.build.store import Store, cache_directory
+
     return Store(cache_directory() / "store", note=say)
 
 
