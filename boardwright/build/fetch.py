@@ -313,6 +313,11 @@ def _error(failures: list[Failure]) -> BoardwrightError:
     wrong = [f for f in failures if any(isinstance(a, WrongBytesError) for a in f.answers.values())]
     if wrong:
         said = [str(a) for f in wrong for a in f.answers.values() if isinstance(a, WrongBytesError)]
+        if all(elsewhere(f.wanted) for f in wrong):
+            return IntegrityError(
+                "a vendor file has other bytes than board.yaml or local.yaml says:\n" + _listed(said),
+                hint="compare with `sha256sum FILE`: the file is wrong, or the sha256 beside its path",
+            )
         return IntegrityError(
             "a mirror sent other bytes than the lock names:\n" + _listed(said),
             hint=f"the mirror is broken or being changed: try again later, or {mirror.HINT}",

@@ -264,6 +264,14 @@ def test_a_missing_vendor_file_says_where_it_was_looked_for(tmp_path: Path) -> N
     assert "board.yaml" in str(caught.value.hint)
 
 
+def test_a_vendor_file_with_other_bytes_is_no_mirrors_fault(tmp_path: Path) -> None:
+    (tmp_path / "blob.bin").write_bytes(BODY)
+    wanted = Download(str(tmp_path / "blob.bin"), 0, "0" * 64)
+    with pytest.raises(IntegrityError, match="a vendor file has other bytes") as caught:
+        fetch([wanted], tmp_path / "kept", [])
+    assert "sha256sum" in str(caught.value.hint)
+
+
 def test_a_vendor_file_comes_from_its_url(server: MirrorServer, tmp_path: Path) -> None:
     server.add("blob", BODY)
     server.faults["/blob"] = [mirror.truncate]
