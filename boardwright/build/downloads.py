@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from boardwright.build import digest
 from boardwright.build.step import Download
 from boardwright.errors import HostError, IntegrityError
 
@@ -46,8 +47,7 @@ def verified(wanted: Download, directory: Path) -> Path:
 
 
 def state(path: Path) -> list[int]:
-    info = path.stat()
-    return [info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns]
+    return digest.fingerprint(path.stat())
 
 
 def _recorded(path: Path) -> object:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,11 @@ from boardwright.build import locks, run, sandbox
 from boardwright.build import plan as plans
 from boardwright.build.jobs import INSIDE, Jobs
 from boardwright.build.plan import Plan, Planned
-from boardwright.build.progress import Progress, printable
+from boardwright.build.progress import Progress, short
 from boardwright.build.stage import stage
 from boardwright.build.step import Download, RootStep, Step
 from boardwright.build.store import Entry, Store, host_error
 from boardwright.errors import BoardwrightError, HostError, ProductError
-
-TAIL_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,39 +189,50 @@ def _make_root(step: RootStep, builder: Builder, scratch: Path, log: Path) -> No
 
 
 def _make_sealed(step: Step, plan: Plan, builder: Builder, jobs: Jobs, scratch: Path, log: Path) -> None:
-    outputs = {name: _entry(plan, name, builder).out for name in plan[step.name].needs}
     with contextlib.ExitStack() as held:
         tree = held.enter_context(_kept_tree(step, builder, scratch))
-        for name in ("work", "out"):
-            (scratch / name).mkdir()
-            (scratch / name).chmod(0o755)
-        (scratch / "script").write_text(step.script, encoding="utf-8")
-        (scratch / "script").chmod(0o644)
-        read_only = stage(step, scratch, outputs, lambda wanted: _downloaded(wanted, builder))
-        writable = {"/work": scratch / "work", "/out": scratch / "out", INSIDE: jobs.path}
+        writable = {INSIDE: jobs.path}
         if tree:
             writable["/tree"] = tree
         if step.ccache:
             held.enter_context(_in_use(builder.cache / "ccache"))
             writable["/cache/ccache"] = builder.cache / "ccache"
-        seal = sandbox.Seal(
-            outputs[step.environment] / "root",
-            {**read_only, "/step": scratch / "script"},
-            writable,
-            {
-                **fixed_variables(step),
-                **jobs.variables(),
-                **_clock(outputs[step.environment] / "root", builder),
-            },
-            "/work",
-        )
+        clock = _clock(_entry(plan, step.environment, builder).out / "root", builder)
+        seal = sealed(step, plan, builder, scratch, writable, {**jobs.variables(), **clock})
         command = sandbox.argv(seal, ["/bin/bash", "-euo", "pipefail", "/step"])
         status = run.run(command, log, line=lambda text: builder.progress.line(step.name, text))
     if status != 0:
         raise _failure(step, status, log, builder)
 
 
-def fixed_variables(step: Step) -> dict[str, str]:
+def sealed(
+    step: Step,
+    plan: Plan,
+    builder: Builder,
+    scratch: Path,
+    writable: Mapping[str, Path],
+    variables: Mapping[str, str],
+) -> sandbox.Seal:
+    """What a step sees, made in ``scratch``: its inputs, its script at ``/step``, ``/work`` and ``/out``."""
+    from boardwright.build.downloads import verified
+
+    outputs = {name: _entry(plan, name, builder).out for name in plan[step.name].needs}
+    for name in ("work", "out"):
+        (scratch / name).mkdir()
+        (scratch / name).chmod(0o755)
+    (scratch / "script").write_text(step.script, encoding="utf-8")
+    (scratch / "script").chmod(0o644)
+    read_only = stage(step, scratch, outputs, lambda wanted: verified(wanted, builder.downloads))
+    return sandbox.Seal(
+        outputs[step.environment] / "root",
+        {**read_only, "/step": scratch / "script"},
+        {"/work": scratch / "work", "/out": scratch / "out", **writable},
+        {**_fixed_variables(step), **variables},
+        "/work",
+    )
+
+
+def _fixed_variables(step: Step) -> dict[str, str]:
     """The variables of a sealed step that are the same on every host."""
     fixed = {"SOURCE_DATE_EPOCH": str(step.epoch), "PYTHONDONTWRITEBYTECODE": "1", **step.variables}
     return {**fixed, "CCACHE_DIR": "/cache/ccache"} if step.ccache else fixed
@@ -248,36 +257,14 @@ def _kept_tree(step: Step, builder: Builder, scratch: Path) -> Iterator[Path | N
         yield tree
 
 
-def _downloaded(wanted: Download, builder: Builder) -> Path:
-    from boardwright.build.fetch import verified
-
-    return verified(wanted, builder.downloads)
-
-
 def _failure(step: Step, status: int, log: Path, builder: Builder) -> BoardwrightError:
-    tail = _tail(log)
+    tail = run.tail(log)
     shown = "\n".join(f"  | {line}" for line in tail)
     where = builder.logs / f"{step.name}.log"
-    message = (
-        f"step {step.name} failed with exit status {status}; the last lines of {_short(where)}:\n{shown}"
-    )
+    message = f"step {step.name} failed with exit status {status}; the last lines of {short(where)}:\n{shown}"
     if any("No space left on device" in line for line in tail):
         return HostError(message, hint=f"the disk of {builder.store.directory} is full: make room there")
     return ProductError(message, hint=f"`invoke shell --step {step.name}` opens a shell where it ran")
-
-
-def _tail(log: Path) -> list[str]:
-    """The last lines of a log, of which no more is read than they can fill."""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - TAIL_LINES * 2000))
-        lines = file.read().decode(errors="replace").splitlines()
-    return [printable(line) for line in lines[-TAIL_LINES:]]
-
-
-def _short(path: Path) -> str:
-    with contextlib.suppress(ValueError):
-        return str(path.relative_to(Path.cwd()))
-    return str(path)
 
 
 def default_jobs() -> int:

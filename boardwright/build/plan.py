@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from boardwright.build import digest
-from boardwright.build.step import AnyStep, Download, Input, LocalFile, Output, Rendered, RootStep, Step, Text
+from boardwright.build.step import AnyStep, Download, Input, LocalFile, Output, Rendered, RootStep, Text
 from boardwright.errors import InputError
 
 SEALED = Path(__file__).parent.parent / "sealed"
@@ -55,6 +55,10 @@ class Plan:
                 f"the plan has no step {name!r}",
                 hint=nearest(name, self.steps) or f"its steps are {', '.join(self.steps)}",
             ) from None
+
+    def towards(self, targets: Iterable[str]) -> Plan:
+        """The same steps with other targets."""
+        return Plan(self.steps, tuple(targets))
 
 
 def make(steps: Iterable[AnyStep], targets: Iterable[str]) -> Plan:
@@ -147,7 +151,3 @@ def downloads(step: AnyStep) -> list[Download]:
     if isinstance(step, RootStep):
         return [Download(p.path, p.size, p.sha256) for p in step.packages]
     return [given for given in step.inputs.values() if isinstance(given, Download)]
-
-
-def is_sealed(step: AnyStep) -> bool:
-    return isinstance(step, Step)

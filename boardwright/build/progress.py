@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ def printable(text: str) -> str:
     """One line of a log as a terminal may have it: no colours, no cursor moves, no control characters."""
     plain = _CONTROL_SEQUENCE.sub("", text).expandtabs()
     return "".join(c if c.isprintable() else " " for c in plain)
+
+
+def short(path: Path) -> str:
+    """A path as seen from where the user is, when it lies below."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 class Progress:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boardwright import __version__
+from boardwright.build import digest
 from boardwright.build.plan import Plan
 from boardwright.build.step import Download, RootStep
 
@@ -81,10 +82,9 @@ def _state(plan: Plan, artifacts: list[Artifact], out: Path) -> dict[str, Any]:
 
 def _fingerprint(path: Path) -> list[int] | None:
     try:
-        info = path.stat()
+        return digest.fingerprint(path.stat())
     except OSError:
         return None
-    return [info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns]
 
 
 def _write(path: Path, text: str) -> None:

@@ -64,11 +64,11 @@ def _require_user_namespaces() -> None:
 def _require_emulation(architecture: str) -> None:
     """The kernel must run foreign programs through an emulator it has opened itself (flag F)."""
     machine = _MACHINES[architecture]
-    if _is_registered(machine):
+    if is_registered(machine):
         return
     if os.geteuid() == 0:
         _register(machine)
-        if _is_registered(machine):
+        if is_registered(machine):
             return
     raise HostError(
         f"this host cannot run {architecture} programs: no emulator is registered for {machine}",
@@ -77,7 +77,8 @@ def _require_emulation(architecture: str) -> None:
     )
 
 
-def _is_registered(machine: str) -> bool:
+def is_registered(machine: str) -> bool:
+    """Whether the kernel runs programs of ``machine`` through an emulator it has opened itself."""
     try:
         text = (_BINFMT / f"qemu-{machine}").read_text()
     except OSError:
@@ -92,7 +93,7 @@ def _register(machine: str) -> None:
     if shutil.which("update-binfmts"):
         quietly("update-binfmts", "--enable", f"qemu-{machine}")
     setting = Path(f"/usr/lib/binfmt.d/qemu-{machine}.conf")
-    if not _is_registered(machine) and setting.exists():
+    if not is_registered(machine) and setting.exists():
         with contextlib.suppress(OSError):
             (_BINFMT / "register").write_text(setting.read_text().strip())
 

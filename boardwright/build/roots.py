@@ -208,7 +208,7 @@ def _bootstrap(step: RootStep, area: Path, made: Path, log: Path, line: Callable
 
 def _failure(step: RootStep, status: int, log: Path) -> BoardwrightError:
     text = log.read_text(errors="replace")
-    shown = "\n".join(f"  | {line}" for line in text.splitlines()[-20:])
+    shown = "\n".join(f"  | {line}" for line in run.tail(log))
     message = f"mmdebstrap ended with {status} while making {step.name}; its last lines:\n{shown}"
     if "No space left on device" in text:
         return HostError(message, hint="the disk is full: make room there")

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
+from boardwright.build.progress import printable
+
 _running: set[subprocess.Popen[bytes]] = set()
 _lock = threading.Lock()
 _stopping = threading.Event()
@@ -18,6 +20,10 @@ _stopping = threading.Event()
 
 _LONGEST_LINE = 1 << 16
 """Bytes after which a line is shown and logged in parts: output without an end must not fill our memory."""
+
+
+TAIL_LINES = 20
+"""Lines of a failed step's log that its error shows."""
 
 
 class Stopped(Exception):
@@ -109,3 +115,11 @@ def resume() -> None:
 
 def stopping() -> bool:
     return _stopping.is_set()
+
+
+def tail(log: Path) -> list[str]:
+    """The last lines of a log, fit for a terminal; no more of it is read than they can fill."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - TAIL_LINES * 2000))
+        lines = file.read().decode(errors="replace").splitlines()
+    return [printable(line) for line in lines[-TAIL_LINES:]]

@@ -6,6 +6,7 @@ modes that a checkout's umask gave them, not their times, and no change that is 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -101,27 +102,27 @@ def _level(root: Path, epoch: int) -> None:
 
 def _render(root: Path, source: Path, variables: Mapping[str, object]) -> None:
     """Render every ``*.j2`` of ``root``, a copy of ``source``; they lose the suffix."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
-    )
     for path, info in list(digest.walk(root)):
         template, shown = root / path, source / path
         if shown.suffix == ".j2" and stat.S_ISREG(info.st_mode):
-            text = _rendered(environment, template, shown, variables)
+            text = rendered(template, shown, variables)
             template.write_text(text, encoding="utf-8")
             template.rename(root / path.removesuffix(".j2"))
 
 
-def _rendered(
-    environment: jinja2.Environment, template: Path, shown: Path, variables: Mapping[str, object]
-) -> str:
+@functools.cache
+def _jinja() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
+
+
+def rendered(template: Path, shown: Path, variables: Mapping[str, object]) -> str:
     """What ``template`` becomes. Unknown variables are errors, which name ``shown``, the user's own file."""
     import jinja2
 
     try:
-        return environment.from_string(template.read_text(encoding="utf-8")).render(variables)
+        return _jinja().from_string(template.read_text(encoding="utf-8")).render(variables)
     except jinja2.TemplateSyntaxError as error:
         raise InputError(f"template: {error.message}", place=Place(str(shown), error.lineno)) from error
     except jinja2.UndefinedError as error:

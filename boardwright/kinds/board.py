@@ -17,8 +17,8 @@ ASIDE = {QEMU_ENVIRONMENT, "tools-compare"}
 """Environments that no step of an image runs in."""
 
 
-def steps(context: Context) -> list[AnyStep]:
-    """Every step that the board's image and its emulation can need."""
+def steps(context: Context, *, aside: bool = False) -> list[AnyStep]:
+    """Every step that the board's image can need; with ``aside`` also the environments beside it."""
     board = context.board
     kernel_step = _kernel(context, board.kernel.recipe)
     overlays = loader.overlays_step(
@@ -36,7 +36,7 @@ def steps(context: Context) -> list[AnyStep]:
         _recipe(context, "image", recipes.ImageRecipe),
         image.Parts(kernel_step.name, root.name, overlays.name, loader_name),
     )
-    return [*_environments(context, made), *made]
+    return [*_environments(context, made, ASIDE if aside else set()), *made]
 
 
 def image_targets(context: Context) -> tuple[str, ...]:
@@ -67,8 +67,8 @@ def _recipe(context: Context, name: str, kind: type[R]) -> R:
     return found
 
 
-def _environments(context: Context, made: list[AnyStep]) -> list[AnyStep]:
-    names = {step.environment for step in made if hasattr(step, "environment")} | ASIDE
+def _environments(context: Context, made: list[AnyStep], aside: set[str]) -> list[AnyStep]:
+    names = {step.environment for step in made if hasattr(step, "environment")} | aside
     return [
         environment.step(context, _recipe(context, name, recipes.EnvironmentRecipe)) for name in sorted(names)
     ]

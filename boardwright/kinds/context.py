@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from boardwright.build import digest
 from boardwright.build.step import Download, LocalFile, Package, Rendered
 from boardwright.errors import InputError, Place
 from boardwright.schema.board import Board, Local
-from boardwright.schema.lock import Lock, request_digest
+from boardwright.schema.lock import Lock, LockedFile, request_digest
 from boardwright.schema.project import Project
 
 KINDS = Path(__file__).parent
@@ -83,6 +83,10 @@ def packages(lock: Lock) -> tuple[Package, ...]:
     return tuple(Package(f.package, f.version, f.architecture, f.path, f.size, f.sha256) for f in lock.files)
 
 
-def downloads(lock: Lock, directory: str) -> dict[str, Download]:
-    """The files of a lock as inputs ``<directory>/<file name>``."""
-    return {f"{directory}/{Path(f.path).name}": Download(f.path, f.size, f.sha256) for f in lock.files}
+def downloads(files: Iterable[LockedFile], directory: str) -> dict[str, Download]:
+    """Files of a lock as inputs ``<directory>/<file name>``."""
+    return {f"{directory}/{Path(file.path).name}": download(file) for file in files}
+
+
+def download(file: LockedFile) -> Download:
+    return Download(file.path, file.size, file.sha256)

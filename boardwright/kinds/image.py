@@ -45,7 +45,7 @@ def _image(context: Context, recipe: ImageRecipe, parts: Parts) -> Step:
     board = context.board
     boot = boot_words(context)
     files = _boot_files(context, parts)
-    template = context.rendered(f"boards/{board.board}/{board.boot.script}", boot)
+    template = context.rendered(_boot_script(context), boot)
     inputs: dict[str, Input] = {
         "layout.json": Text(_layout(context, files, parts)),
         "rootfs.tar": Output(parts.rootfs, "rootfs.tar"),
@@ -102,6 +102,10 @@ def _boot_files(context: Context, parts: Parts) -> dict[str, str]:
     return files
 
 
+def _boot_script(context: Context) -> str:
+    return f"boards/{context.board.board}/{context.board.boot.script}"
+
+
 def _has_initrd(context: Context, kernel: str) -> bool:
     return isinstance(context.project.recipe(kernel), DebianKernelRecipe)
 
@@ -124,10 +128,8 @@ def boot_words(context: Context) -> dict[str, Any]:
 
 def command_line(context: Context) -> str:
     """The kernel command line that the boot script's ``append`` ends up with, blanks folded."""
-    import jinja2
+    from boardwright.build.stage import rendered
 
-    board = context.board
-    text = (context.root / "boards" / board.board / board.boot.script).read_text()
-    rendered = jinja2.Template(text, undefined=jinja2.StrictUndefined).render(boot_words(context))
-    lines = (line.split() for line in rendered.splitlines())
+    template = context.root / _boot_script(context)
+    lines = (line.split() for line in rendered(template, template, boot_words(context)).splitlines())
     return " ".join(next(words[1:] for words in lines if words[:1] == ["append"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from boardwright.build.step import Download, Input, Output, Step
-from boardwright.kinds.context import Context, script
+from boardwright.kinds.context import Context, downloads, script
 from boardwright.schema.board import Vendor
 from boardwright.schema.recipe import LoaderRecipe, OverlaysRecipe
 
@@ -15,10 +15,11 @@ COMPLETE = ("idbloader.img", "u-boot-rockchip-spi.bin")
 
 def step(context: Context, recipe: LoaderRecipe) -> Step:
     lock = context.lock(recipe.recipe)
-    inputs: dict[str, Input] = {}
-    for file in lock.files:
-        directory = "firmware" if file.package == recipe.firmware.debian else "u-boot"
-        inputs[f"{directory}/{Path(file.path).name}"] = Download(file.path, file.size, file.sha256)
+    firmware = [file for file in lock.files if file.package == recipe.firmware.debian]
+    inputs: dict[str, Input] = {
+        **downloads((file for file in lock.files if file not in firmware), "u-boot"),
+        **downloads(firmware, "firmware"),
+    }
     blob = vendor_file(context, recipe.vendor)
     if blob:
         inputs["ddr.bin"] = blob

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from boardwright.build import executor
 from boardwright.errors import InputError, Place
-from boardwright.verbs.build import builder
+from boardwright.kinds.board import QEMU_ENVIRONMENT
+from boardwright.verbs.build import environment
 from boardwright.verbs.common import Request, request
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def bringup(
         image if target == "qemu" else None,
         asked.context.board,
         manifest,
-        _environment(asked) if target == "qemu" else Path("/"),
+        environment(asked, QEMU_ENVIRONMENT) if target == "qemu" else Path("/"),
         asked.out / "bringup",
         options,
     )
@@ -52,7 +52,9 @@ def qemu(root: Path, board: str, variant: str, u_boot: bool, device: str) -> int
     asked = request(root, board, variant)
     image, _ = _built(asked)
     print("Ctrl-A X ends the emulator; the image is not written", file=sys.stderr)
-    return interactive(image, asked.context.board.emulation, _environment(asked), _options(u_boot, device))
+    return interactive(
+        image, asked.context.board.emulation, environment(asked, QEMU_ENVIRONMENT), _options(u_boot, device)
+    )
 
 
 def _options(u_boot: bool, device: str) -> machine.Options:
@@ -74,11 +76,3 @@ def _built(asked: Request) -> tuple[Path, dict[str, Any]]:
     except ValueError as error:
         raise InputError(f"not JSON: {error}", place=Place(str(manifest)), hint=hint) from error
     return image, found
-
-
-def _environment(asked: Request) -> Path:
-    """The root that holds QEMU, made when it is missing."""
-    from boardwright.kinds.board import QEMU_ENVIRONMENT
-
-    plan = asked.plan(QEMU_ENVIRONMENT)
-    return executor.build(plan, builder(asked))[QEMU_ENVIRONMENT].out / "root"

@@ -19,7 +19,7 @@ def build(root: Path, board: str, variant: str, jobs: int, step: str, every_step
     asked = request(root, board, variant)
     plan = asked.plan(*step.split(",")) if step else asked.plan()
     if every_step:
-        plan = Plan(plan.steps, tuple(plan.steps))
+        plan = plan.towards(plan.steps)
     artifacts = published(asked)
     if not step and not every_step and is_current(plan, artifacts, asked.out):
         say(f"{asked.out.relative_to(root)}: up to date, nothing to do")
@@ -55,6 +55,13 @@ def builder(asked: Request, jobs: int = 0) -> Builder:
         jobs=jobs or executor.default_jobs(),
         clock=os.environ.get("BOARDWRIGHT_CLOCK"),
     )
+
+
+def environment(asked: Request, name: str) -> Path:
+    """The root of an environment, made when it is missing."""
+    from boardwright.build import executor
+
+    return executor.build(asked.plan(name), builder(asked))[name].out / "root"
 
 
 def _build(asked: Request, plan: Plan, jobs: int, *, publishing: bool) -> None:

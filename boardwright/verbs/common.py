@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 class Request:
     """A board of the project, ready to plan."""
 
-    project: Project
     context: Context
-    variant: str | None
+
+    @property
+    def project(self) -> Project:
+        return self.context.project
+
+    @property
+    def variant(self) -> str | None:
+        return self.context.variant
 
     @property
     def board_name(self) -> str:
@@ -38,7 +44,7 @@ class Request:
         """The steps for ``targets``, by default for everything that is published."""
         from boardwright.kinds.board import image_targets, steps
 
-        return make(steps(self.context), targets or image_targets(self.context))
+        return make(steps(self.context, aside=bool(targets)), targets or image_targets(self.context))
 
 
 def request(root: Path, board: str, variant: str) -> Request:
@@ -46,7 +52,7 @@ def request(root: Path, board: str, variant: str) -> Request:
     project = load_project(root)
     name = board or _only_board(project)
     found = project.board(name, variant or None)
-    return Request(project, Context(project, found, project.local(), variant or None), variant or None)
+    return Request(Context(project, found, project.local(), variant or None))
 
 
 def _only_board(project: Project) -> str:

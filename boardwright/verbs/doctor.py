@@ -66,6 +66,8 @@ def _sealing() -> Finding:
 
 
 def _emulation() -> Finding:
+    from boardwright.build.roothost import is_registered
+
     handler = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
     hint = (
         "install qemu-user-static and binfmt-support; in a container: mount -t binfmt_misc binfmt_misc "
@@ -76,8 +78,7 @@ def _emulation() -> Finding:
     except OSError:
         return Finding("arm64 programs", False, "no handler qemu-aarch64", hint)
     flags = next((line for line in lines if line.startswith("flags")), "flags:")
-    ok = lines[0] == "enabled" and "F" in flags
-    return Finding("arm64 programs", ok, f"qemu-aarch64 {lines[0]}, {flags}", hint)
+    return Finding("arm64 programs", is_registered("aarch64"), f"qemu-aarch64 {lines[0]}, {flags}", hint)
 
 
 def _mirrors() -> Finding:

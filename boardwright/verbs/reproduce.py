@@ -21,7 +21,7 @@ from boardwright.build import executor, sandbox
 from boardwright.build.plan import Plan
 from boardwright.build.store import Entry, Store, cache_directory, remove_tree
 from boardwright.errors import HostError, ProductError
-from boardwright.verbs.build import builder
+from boardwright.verbs.build import builder, environment
 from boardwright.verbs.common import Request, request, say
 
 COMPARE = "tools-compare"
@@ -43,7 +43,8 @@ def reproduce(root: Path, board: str, variant: str, step: str) -> int:
     asked = request(root, board, variant)
     plan = asked.plan(*step.split(",")) if step else asked.plan()
     work = builder(asked)
-    executor.build(_everything(plan), work)
+    # Every step, for entries that a finished image no longer needs are compared too.
+    executor.build(plan.towards(plan.steps), work)
     place = Path(tempfile.mkdtemp(prefix="reproduce.", dir=cache_directory()))
     try:
         second = _build_elsewhere(asked, plan, place)
@@ -56,15 +57,10 @@ def reproduce(root: Path, board: str, variant: str, step: str) -> int:
             return 0
         raise ProductError(
             f"step {first.step} is not reproducible: {first.path} differs, its inputs do not\n"
-            f"{_view(first, asked, work)}"
+            f"{_view(first, asked)}"
         )
     finally:
         remove_tree(place)
-
-
-def _everything(plan: Plan) -> Plan:
-    """The same plan with every step a target: entries a finished image no longer needs are compared too."""
-    return Plan(plan.steps, tuple(plan.steps))
 
 
 def _build_elsewhere(asked: Request, plan: Plan, place: Path) -> Store:
@@ -146,12 +142,13 @@ def _rows(entry: Entry) -> Mapping[str, object]:
     return {row[0]: row for row in entry.description()["files"]}
 
 
-def _view(difference: Difference, asked: Request, work: executor.Builder) -> str:
+def _view(difference: Difference, asked: Request) -> str:
     """diffoscope's view of the two files, from an environment made for it now."""
     if difference.first is None or difference.second is None:
         return f"only the {'second' if difference.first is None else 'first'} build has it"
-    tools = executor.build(asked.plan(COMPARE), work)[COMPARE].out / "root"
-    seal = sandbox.Seal(tools, {"/first": difference.first, "/second": difference.second})
+    seal = sandbox.Seal(
+        environment(asked, COMPARE), {"/first": difference.first, "/second": difference.second}
+    )
     command = ["diffoscope", "--max-report-size", "20000", "--no-progress", "/first", "/second"]
     shown = subprocess.run(sandbox.argv(seal, command), capture_output=True, text=True, check=False)
     return shown.stdout or f"diffoscope ended with {shown.returncode}: {shown.stderr[-2000:]}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from boardwright.build.progress import short
 from boardwright.build.store import Entry
 from boardwright.kinds.image import boot_words, command_line
-from boardwright.schema.recipe import DebianKernelRecipe, KernelRecipe
+from boardwright.kinds.kernel import topics
+from boardwright.schema.recipe import DebianKernelRecipe
 from boardwright.verbs.common import Request
 
 
@@ -23,7 +24,7 @@ def describe_request(asked: Request, entries: Mapping[str, Entry]) -> dict[str, 
         "kernel": {
             "recipe": board.kernel.recipe,
             "release": (kernel / "release").read_text().strip(),
-            "patches": _patches(asked),
+            "patches": topics(asked.context),
         },
         "boot": {
             "append": command_line(asked.context),
@@ -32,12 +33,6 @@ def describe_request(asked: Request, entries: Mapping[str, Entry]) -> dict[str, 
         "epoch": asked.context.lock(board.rootfs.recipe).epoch,
         "left_out": left_out(asked, entries),
     }
-
-
-def _patches(asked: Request) -> list[str]:
-    found = asked.context.project.recipe(asked.context.board.kernel.recipe)
-    own = found.patches if isinstance(found, KernelRecipe) else []
-    return [*own, *asked.context.board.kernel.patches] if isinstance(found, KernelRecipe) else []
 
 
 def left_out(asked: Request, entries: Mapping[str, Entry]) -> dict[str, str]:
@@ -49,10 +44,8 @@ def left_out(asked: Request, entries: Mapping[str, Entry]) -> dict[str, str]:
         reasons["loader"] = "this variant builds none; the board boots it with the U-Boot in its SPI flash"
     else:
         loader = json.loads((entries[board.boot.loader].out / "loader.json").read_text())
-        for name, reason in loader.get("left_out", {}).items():
-            reasons[name] = reason
-    overlays = json.loads((entries["overlays"].out / "overlays.json").read_text())
-    for overlay in overlays if isinstance(overlays, list) else overlays.get("overlays", []):
+        reasons |= loader["left_out"]
+    for overlay in json.loads((entries["overlays"].out / "overlays.json").read_text()):
         if overlay["state"] != "applied":
             reasons[f"overlay {overlay['name']}"] = overlay["reason"]
     if asked.context.local.root_password_hash is None and not asked.context.local.ssh_authorized_keys:
@@ -66,13 +59,9 @@ def summary(asked: Request, manifest: Mapping[str, Any], sha256: str) -> str:
     image = asked.out / f"{asked.board_name}.img"
     info = image.stat()
     lines = [
-        f"{_short(image)}   {info.st_size / 2**20:.0f} MiB, {info.st_blocks * 512 / 2**20:.0f} MiB of data",
+        f"{short(image)}   {info.st_size / 2**20:.0f} MiB, {info.st_blocks * 512 / 2**20:.0f} MiB of data",
         f"  sha256 {sha256}",
         f"  kernel {kernel['release']} ({', '.join(kernel['patches']) or 'no patches'})",
         *(f"  left out: {name}: {reason}" for name, reason in manifest["left_out"].items()),
     ]
     return "\n".join(lines)
-
-
-def _short(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

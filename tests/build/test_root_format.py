@@ -9,7 +9,7 @@ from boardwright.build import plan
 from boardwright.build.plan import ROOT_FORMAT
 
 MAKERS = ("roots.py", "roottar.py", "debs.py", "roothost.py")
-SEEN = "6b174983aaa688865c7fc190c93520e29965f93d9f368796f4dd1623c3319e11"
+SEEN = "3eadd79fdf9501d84305be1a259e34446869749547075cb658b934cc4187f9db"
 FORMAT = {"root": 1, "root.tar": 3}
 
 
