@@ -8,35 +8,51 @@ from __future__ import annotations
 
 from boardwright.build.step import Input, Step
 from boardwright.kinds.context import Context, download, downloads, script
+from boardwright.patches.staged import Staged, staged
 from boardwright.schema.recipe import DebianKernelRecipe, KernelRecipe
 
 OUTPUTS = ("Image", "modules.tar", "dtbs", "config", "System.map", "release")
 
 
-def topics(context: Context) -> list[str]:
-    """The patch topics of the board's kernel in order; none for a kernel that is not compiled."""
+def patches(context: Context) -> Staged | None:
+    """The patches of the board's kernel; None for a kernel that is not compiled."""
     recipe = context.project.recipe(context.board.kernel.recipe)
-    return [*recipe.patches, *context.board.kernel.patches] if isinstance(recipe, KernelRecipe) else []
+    if not isinstance(recipe, KernelRecipe):
+        return None
+    asked = [*recipe.patches, *context.board.kernel.patches]
+    return staged(context, "kernel", asked, context.lock(recipe.recipe).files[0].version)
+
+
+def topics(context: Context) -> list[str]:
+    """The patch topics in the board's kernel, in order."""
+    found = patches(context)
+    return list(found.topics) if found else []
+
+
+def absent_topics(context: Context) -> dict[str, str]:
+    """The patch topics that the board asks for and its kernel's line does not get, with the reason."""
+    found = patches(context)
+    return dict(found.absent) if found else {}
 
 
 def step(context: Context, recipe: KernelRecipe) -> Step:
     lock, kernel = context.lock(recipe.recipe), context.board.kernel
     source = lock.files[0]
-    patches = topics(context)
+    asked = staged(context, "kernel", [*recipe.patches, *kernel.patches], source.version)
     fragments = [*recipe.config, *kernel.config]
     inputs: dict[str, Input] = {"source": download(source)}
     inputs |= {f"config/{name}": context.file(f"recipes/linux/{name}") for name in fragments}
-    inputs |= {f"patches/{topic}": context.file(f"patches/kernel/{topic}") for topic in patches}
+    inputs |= asked.inputs
     return Step(
         name=recipe.recipe,
-        title=f"{source.package} {source.version}, {len(patches)} patch topics, {len(fragments)} fragments",
+        title=f"{source.package} {source.version}, {asked.title}, {len(fragments)} fragments",
         script=script("kernel"),
         environment=recipe.environment,
         outputs=OUTPUTS,
         inputs=inputs,
         variables={
             "CONFIG": " ".join(fragments),
-            "PATCHES": " ".join(patches),
+            "PATCHES": " ".join(asked.topics),
             "DTBS": kernel.device_tree,
             "LOCALVERSION": recipe.localversion,
         },

@@ -9,7 +9,7 @@ from typing import Any
 from boardwright.build.progress import short
 from boardwright.build.store import Entry
 from boardwright.kinds.image import boot_words, command_line
-from boardwright.kinds.kernel import topics
+from boardwright.kinds.kernel import absent_topics, topics
 from boardwright.schema.recipe import DebianKernelRecipe
 from boardwright.verbs.common import Request
 
@@ -40,6 +40,7 @@ def left_out(asked: Request, entries: Mapping[str, Entry]) -> dict[str, str]:
     board, reasons = asked.context.board, dict[str, str]()
     if isinstance(asked.context.project.recipe(board.kernel.recipe), DebianKernelRecipe):
         reasons["patches"] = "the kernel is Debian's own package: nothing was compiled, no patch applied"
+    reasons |= {f"patches {topic}": reason for topic, reason in absent_topics(asked.context).items()}
     if board.boot.loader is None:
         reasons["loader"] = "this variant builds none; the board boots it with the U-Boot in its SPI flash"
     else:
