@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from boardwright.build import sandbox
@@ -30,6 +30,7 @@ PROGRAM = "qemu-system-aarch64"
 U_BOOT = "/usr/lib/u-boot/qemu_arm64/u-boot.bin"
 _INSIDE = "/run/target"
 _IMAGE = "/run/image"
+FILES = "/run/files"
 _START_SECONDS = 60.0
 _END_SECONDS = 5.0
 
@@ -39,12 +40,14 @@ class Options:
     """``grow_by``: bytes by which the disk is larger than the image. ``devices``: values of ``-device``.
 
     ``arguments``: further QEMU arguments, such as a ``-drive`` for one of the devices.
+    ``files``: host files that QEMU may read, as ``/run/files/<name>``; the sandbox shows it no others.
     """
 
     u_boot: bool = False
     grow_by: int = 2**30
     devices: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    files: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Machine:
@@ -89,7 +92,7 @@ def running(image: Path, emulation: Emulation, root: Path, options: Options) -> 
         command = [*_base(image, emulation, root, directory, options), *_serial_on_socket()]
         with (directory / "stderr").open("wb") as errors:
             process = subprocess.Popen(
-                _sealed(root, image, directory, command),
+                _sealed(root, image, directory, command, options.files),
                 stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
                 start_new_session=True,  # Ctrl-C is for us to handle, and then to end it in order
             )  # fmt: skip
@@ -107,7 +110,7 @@ def interactive(image: Path, emulation: Emulation, root: Path, options: Options)
     """QEMU on this terminal (Ctrl-A X ends it); the terminal is as before afterwards. QEMU's status."""
     with _directory() as directory, _terminal_restored():
         command = [*_base(image, emulation, root, directory, options), "-serial", "mon:stdio"]
-        return subprocess.call(_sealed(root, image, directory, command))
+        return subprocess.call(_sealed(root, image, directory, command, options.files))
 
 
 def boot_entry(image: Path, root: Path, directory: Path) -> extlinux.Entry:
@@ -173,14 +176,19 @@ def _tool(root: Path, image: Path, directory: Path, command: list[str]) -> subpr
     )  # fmt: skip
 
 
-def _sealed(root: Path, image: Path, directory: Path, command: list[str]) -> list[str]:
+def _sealed(
+    root: Path, image: Path, directory: Path, command: list[str], files: Mapping[str, Path] | None = None
+) -> list[str]:
     if not (root / "usr/bin" / command[0]).exists():
         raise HostError(
             f"expected {command[0]} in the tool environment {root}", hint="see recipes/tools-qemu.yaml"
         )
     seal = sandbox.Seal(
         root=root,
-        read_only={_IMAGE: image.resolve().parent},
+        read_only={
+            _IMAGE: image.resolve().parent,
+            **{f"{FILES}/{name}": path.resolve() for name, path in (files or {}).items()},
+        },
         writable={_INSIDE: directory},
         variables={"TMPDIR": _INSIDE, "MTOOLS_SKIP_CHECK": "1"},
     )
