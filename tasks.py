@@ -111,6 +111,33 @@ def qemu(_: Context, board: str = "", variant: str = "", u_boot: bool = False, d
     return qemu(ROOT, board, variant, u_boot, device)
 
 
+@task(
+    positional=["action"],
+    help={
+        "action": "status, edit, refresh or check",
+        "topic": "one topic of patches/kernel or patches/mesa (status, check: default all)",
+        "line": "one source line, such as 6.12 (status, check: default all)",
+        "to": "edit: the directory to make (default: out/patches/<topic>-<line>)",
+        "from": "refresh: the directory that edit made",
+        **JSON,
+    },
+)
+@verb
+def patch(
+    _: Context,
+    action: str,
+    topic: str = "",
+    line: str = "",
+    to: str = "",
+    from_: str = "",
+    json: bool = False,
+) -> int:
+    """Patches on every source line: judge, edit, write back, compile. Example: invoke patch status"""
+    from boardwright.verbs.patch import patch
+
+    return patch(ROOT, action, topic, line, to or from_, json)
+
+
 @task(help={**VARIANT, "step": "the step whose environment and inputs to open"})
 @verb
 def shell(_: Context, step: str, board: str = "", variant: str = "") -> int:

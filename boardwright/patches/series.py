@@ -112,6 +112,41 @@ def topics(root: Path, collection: str) -> list[str]:
     return sorted(path.parent.name for path in (root / "patches" / collection).glob(f"*/{SERIES}"))
 
 
+ORDER = "order"
+"""In the directory of a collection: its topics, one a line, in the order in which all of them apply."""
+
+
+def in_order(root: Path, collection: str, topics: Iterable[str]) -> list[str]:
+    """``topics`` as ``patches/<collection>/order`` ranks them; those it does not name follow as given.
+
+    One order, however recipe and board list their topics: what a build applies is what
+    `invoke patch status` judges.
+    """
+    ranks = {name: row for row, name in reversed(_order(root, collection))}
+    return sorted(topics, key=lambda topic: ranks.get(topic, 1_000_000))
+
+
+def require_order(root: Path, collection: str) -> None:
+    """Raise ``InputError`` when the order names a topic that is none."""
+    there = topics(root, collection)
+    for row, name in _order(root, collection):
+        if name not in there:
+            raise InputError(
+                f"there is no patch topic {name!r} in patches/{collection}",
+                place=Place(f"patches/{collection}/{ORDER}", row),
+                hint=nearest(name, there),
+            )
+
+
+def _order(root: Path, collection: str) -> list[tuple[int, str]]:
+    try:
+        text = (root / "patches" / collection / ORDER).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    rows = ((row, _COMMENT.sub("", raw).strip()) for row, raw in enumerate(text.splitlines(), start=1))
+    return [(row, name) for row, name in rows if name]
+
+
 def parse(text: str, file: str, patches: Collection[str], known: Collection[str] | None = None) -> Series:
     """A series from its text; ``patches`` are the patch files beside it, ``known`` the project's lines.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from boardwright.build.step import Input, Text
 from boardwright.kinds.context import Context
-from boardwright.patches.series import Absent, line_of, plain, read
+from boardwright.patches.series import Absent, in_order, line_of, plain, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,15 @@ class Staged:
 
 
 def staged(context: Context, collection: str, topics: Iterable[str], version: str) -> Staged:
-    """The topics of ``patches/<collection>`` for a source of ``version``. Raises ``InputError``."""
+    """The topics of ``patches/<collection>`` for a source of ``version``, in the collection's order.
+
+    Raises ``InputError`` for a topic that is none, or that says nothing about the source's line.
+    """
     line = line_of(version)
     present: list[str] = []
     inputs: dict[str, Input] = {}
     absent: dict[str, str] = {}
-    for topic in topics:
+    for topic in in_order(context.root, collection, topics):
         found = read(context.root, collection, topic).of(line)
         if isinstance(found, Absent):
             absent[topic] = found.reason
