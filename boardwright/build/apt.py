@@ -87,14 +87,18 @@ def fields(text: str) -> Fields:
     return found
 
 
-def prepared(cache: Path, address: str, suite: str, architecture: str, *, sources: bool) -> Apt:
+def prepared(
+    cache: Path, address: str, suite: str, architecture: str, *, sources: bool, local: str = ""
+) -> Apt:
     """An apt for ``suite`` at the mirror ``address``, its signed index fetched.
+
+    ``local``: stanzas of packages that no mirror has, which it knows besides.
 
     Raises ``HostError`` when apt or Debian's keyring is missing, when the mirror does not answer, or when
     the signature of its index is not Debian's.
     """
     _require()
-    identity = hashlib.sha256(f"{address} {suite} {architecture} {sources}".encode()).hexdigest()[:16]
+    identity = hashlib.sha256(f"{address} {suite} {architecture} {sources}{local}".encode()).hexdigest()[:16]
     directory = cache / "apt" / identity
     for name in ("lists/partial", "cache/archives/partial", "etc/apt.conf.d", "etc/preferences.d", "log"):
         (directory / name).mkdir(parents=True, exist_ok=True)
@@ -102,6 +106,10 @@ def prepared(cache: Path, address: str, suite: str, architecture: str, *, source
     kinds = ["deb-src"] if sources else ["deb"]
     options = f"[signed-by={KEYRING} arch={architecture}]"
     lines = [f"{kind} {options} {address} {suite} main non-free-firmware\n" for kind in kinds]
+    if local:
+        (directory / "local").mkdir(exist_ok=True)
+        (directory / "local/Packages").write_text(local)
+        lines.append(f"deb [trusted=yes] file:{directory}/local ./\n")
     (directory / "etc/sources.list").write_text("".join(lines))
     apt = Apt(directory, architecture)
     done = apt.run("apt-get", "update")

@@ -164,7 +164,7 @@ def _make(step: Step | RootStep, plan: Plan, builder: Builder, jobs: Jobs, scrat
     log.touch()
     try:
         if isinstance(step, RootStep):
-            _make_root(step, builder, scratch, log)
+            _make_root(step, plan, builder, scratch, log)
         else:
             _make_sealed(step, plan, builder, jobs, scratch, log)
     finally:
@@ -175,16 +175,18 @@ def _make(step: Step | RootStep, plan: Plan, builder: Builder, jobs: Jobs, scrat
         raise ProductError(f"step {step.name} ended well without its declared output {', '.join(absent)}")
 
 
-def _make_root(step: RootStep, builder: Builder, scratch: Path, log: Path) -> None:
+def _make_root(step: RootStep, plan: Plan, builder: Builder, scratch: Path, log: Path) -> None:
     from boardwright.build.roots import make_root
 
     (scratch / "out").mkdir()
+    built = {deb: _entry(plan, deb.output.step, builder).out / deb.output.path for deb in step.built}
     make_root(
         step,
         builder.downloads,
         scratch / "out" / step.output,
         log,
         lambda text: builder.progress.line(step.name, text),
+        built,
     )
 
 

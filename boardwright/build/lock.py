@@ -7,7 +7,12 @@ apt resolves, in a directory of its own (:mod:`boardwright.build.apt`), from sig
 - ``kernel``: the one .deb that carries the kernel's source;
 - ``debian-kernel``: the kernel's .deb (behind a metapackage such as ``linux-image-arm64``) and
   ``busybox-static`` for the initramfs, both without dependencies;
-- ``u-boot``: the files of the two source packages.
+- ``u-boot``: the files of the two source packages;
+- ``meson``: the files of the source package, and the arm64 libraries it names, without dependencies: those
+  of libglvnd-dev alone would bring Debian's Mesa and LLVM.
+
+A root file system that installs packages built here is resolved with their control fields beside the index,
+so what they replace does not come along; the lock names only what a mirror has.
 """
 
 from __future__ import annotations
@@ -15,8 +20,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from boardwright.build import apt as apts
 from boardwright.build import mirror
@@ -29,6 +35,7 @@ from boardwright.schema.recipe import (
     EnvironmentRecipe,
     KernelRecipe,
     LoaderRecipe,
+    MesonRecipe,
     Recipe,
     RootfsRecipe,
 )
@@ -42,18 +49,27 @@ BOARD = "arm64"
 """Debian's name for the architecture of every board."""
 
 
-def resolve(recipe: Recipe, mirrors: tuple[str, ...], cache: Path, *, file: Path | None = None) -> Lock:
+def resolve(
+    recipe: Recipe,
+    mirrors: tuple[str, ...],
+    cache: Path,
+    *,
+    file: Path | None = None,
+    built: Mapping[str, str] = MappingProxyType({}),
+) -> Lock:
     """The lock of ``recipe`` as the first usable mirror has it today.
 
-    ``file`` is the recipe's file, for the place of an error. Raises ``InputError`` for a package that the
+    ``file`` is the recipe's file, for the place of an error. ``built``: packages that a root file system
+    gets from a build, each with its control fields. Raises ``InputError`` for a package that the
     suite does not have, ``HostError`` without apt or without a usable mirror.
     """
     mirror.require(mirrors)
     try:
         if isinstance(recipe, EnvironmentRecipe | RootfsRecipe):
-            apt = _index(mirrors, cache, recipe.suite, recipe.architecture)
+            apt = _index(mirrors, cache, recipe.suite, recipe.architecture, local=_stanzas(built))
             extra = ["apt"] if isinstance(recipe, RootfsRecipe) else []
-            found = _with_dependencies(apt, [*extra, *recipe.packages])
+            asked = [name for name in recipe.packages if name.split("=")[0] not in _replaced(built)]
+            found = _with_dependencies(apt, ["?essential", *extra, *asked, *built], set(built))
         elif isinstance(recipe, DebianKernelRecipe):
             apt = _index(mirrors, cache, recipe.suite, BOARD)
             found = [_behind_metapackage(apt, recipe.package), _package(apt, INITRAMFS)]
@@ -61,7 +77,9 @@ def resolve(recipe: Recipe, mirrors: tuple[str, ...], cache: Path, *, file: Path
             apt = _index(mirrors, cache, recipe.source.suite, BOARD)
             found = [_package(apt, recipe.source.debian)]
         elif isinstance(recipe, LoaderRecipe):
-            return _loader_lock(recipe, mirrors, cache)
+            return _lock(recipe, *_sources((recipe.source, recipe.firmware), mirrors, cache))
+        elif isinstance(recipe, MesonRecipe):
+            return _meson_lock(recipe, mirrors, cache)
         else:
             raise InputError(f"recipe {recipe.recipe} takes nothing from a mirror: it has no lock")
     except InputError as error:
@@ -70,13 +88,18 @@ def resolve(recipe: Recipe, mirrors: tuple[str, ...], cache: Path, *, file: Path
 
 
 def _index(
-    mirrors: tuple[str, ...], cache: Path, suite: str, architecture: str, sources: bool = False
+    mirrors: tuple[str, ...],
+    cache: Path,
+    suite: str,
+    architecture: str,
+    sources: bool = False,
+    local: str = "",
 ) -> Apt:
-    """apt with the index of the first mirror that serves ``suite``."""
+    """apt with the index of the first mirror that serves ``suite``, and the stanzas ``local`` beside it."""
     failures: list[BoardwrightError] = []
     for address in mirrors:
         try:
-            return apts.prepared(cache, address, suite, architecture, sources=sources)
+            return apts.prepared(cache, address, suite, architecture, sources=sources, local=local)
         except HostError as error:
             failures.append(error)
     if len(failures) == 1:
@@ -87,22 +110,39 @@ def _index(
     )
 
 
-def _with_dependencies(apt: Apt, packages: list[str]) -> list[LockedFile]:
-    """Essential packages and ``packages``, with all they depend on, as apt would install them."""
+def _with_dependencies(
+    apt: Apt, packages: list[str], without: Collection[str] = frozenset()
+) -> list[LockedFile]:
+    """``packages`` with all they depend on, as apt would install them; those of ``without`` not named.
+
+    A package may be a pattern of apt's, such as ``?essential``.
+    """
     known = set(apt.names())
     for name in packages:
-        if name.split("=")[0] not in known:
+        if name.split("=")[0] not in known and not name.startswith("?"):
             raise _unknown(name, known)
-    done = apt.run("apt-get", "--simulate", "install", "?essential", *packages)
+    done = apt.run("apt-get", "--simulate", "install", *packages)
     if done.returncode != 0:
         unmet = done.stdout.partition("unmet dependencies:\n")[2].strip() or apts.errors(done.stderr)
         raise InputError(f"apt cannot install these packages together:\n {unmet}")
-    chosen = re.findall(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ", done.stdout, re.MULTILINE)
+    found = re.findall(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ", done.stdout, re.MULTILINE)
+    chosen = [(name, version) for name, version in found if name not in without]
     stanzas = apt.stanzas("show", *(f"{name}={version}" for name, version in chosen))
     files = [_locked(stanza) for stanza in stanzas]
     if {(file.package, file.version) for file in files} != {(n.split(":")[0], v) for n, v in chosen}:
         raise HostError("apt chose packages that its own index does not describe", hint="run it again")
     return files
+
+
+def _stanzas(built: Mapping[str, str]) -> str:
+    """An index of packages built here; apt wants to know of a file, though it never asks for it."""
+    file = f"Size: 1\nSHA256: {'0' * 64}\n"
+    return "\n".join(f"{text}Filename: ./{name}.deb\n{file}" for name, text in built.items())
+
+
+def _replaced(built: Mapping[str, str]) -> set[str]:
+    """The packages whose place packages built here take."""
+    return {name for text in built.values() for name in apts.fields(text).get("Replaces", "").split(", ")}
 
 
 def _package(apt: Apt, name: str) -> LockedFile:
@@ -123,14 +163,24 @@ def _behind_metapackage(apt: Apt, name: str) -> LockedFile:
     return _package(apt, match.group(1)) if match else _locked(stanza)
 
 
-def _loader_lock(recipe: LoaderRecipe, mirrors: tuple[str, ...], cache: Path) -> Lock:
+def _sources(
+    sources: Iterable[DebianSource], mirrors: tuple[str, ...], cache: Path
+) -> tuple[list[LockedFile], int]:
+    """The files of source packages, and the date of the newest index they came from."""
     found: list[LockedFile] = []
     epochs: list[int] = []
-    for source in (recipe.source, recipe.firmware):
+    for source in sources:
         apt = _index(mirrors, cache, source.suite, BOARD, sources=source.as_ == "source")
         found += _source_files(apt, source) if source.as_ == "source" else [_package(apt, source.debian)]
         epochs.append(apt.epoch())
-    return _lock(recipe, found, max(epochs))
+    return found, max(epochs)
+
+
+def _meson_lock(recipe: MesonRecipe, mirrors: tuple[str, ...], cache: Path) -> Lock:
+    files, epoch = _sources([recipe.source], mirrors, cache)
+    apt = _index(mirrors, cache, recipe.source.suite, BOARD)
+    libraries = [_package(apt, name) for name in recipe.libraries]
+    return _lock(recipe, [*files, *libraries], max(epoch, apt.epoch()))
 
 
 def _source_files(apt: Apt, source: DebianSource) -> list[LockedFile]:

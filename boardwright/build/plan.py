@@ -96,7 +96,7 @@ def _unknown(name: str, path: tuple[str, ...], known: Mapping[str, AnyStep]) -> 
 def needed(step: AnyStep) -> tuple[str, ...]:
     """Names of the steps whose outputs ``step`` uses, its environment first."""
     if isinstance(step, RootStep):
-        return ()
+        return tuple(dict.fromkeys(built.output.step for built in step.built))
     outputs = (given.step for given in step.inputs.values() if isinstance(given, Output))
     return tuple(dict.fromkeys([step.environment, *outputs]))
 
@@ -110,7 +110,10 @@ def record_of(step: AnyStep, planned: Mapping[str, Planned]) -> dict[str, Any]:
             "output": step.output,
             "epoch": step.epoch,
             "options": list(step.options),
-            "packages": {f"{p.name} {p.version} {p.architecture}": p.sha256 for p in step.packages},
+            "packages": {f"{p.name} {p.version} {p.architecture}": p.sha256 for p in step.packages}
+            | {
+                f"{b.name} {b.version} {b.architecture}": _input_record(b.output, planned) for b in step.built
+            },
         }
     return {
         "format": STEP_FORMAT,

@@ -14,14 +14,15 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 
 from boardwright.build import debs, digest, roottar, run
 from boardwright.build.downloads import verified
 from boardwright.build.roothost import is_emulated, isolation, quietly, require
-from boardwright.build.step import Download, Package, RootStep
+from boardwright.build.step import Built, Download, Package, RootStep
 from boardwright.errors import BoardwrightError, HostError, IntegrityError, ProductError
 
 _MEMORY = Path("/dev/shm")
@@ -39,16 +40,18 @@ def make_root(
     destination: Path,
     log: Path,
     line: Callable[[str], None] = lambda _: None,
+    built: Mapping[Built, Path] = MappingProxyType({}),
 ) -> None:
     """Make ``destination``, a tree or a tarball, from packages that are already in ``downloads``.
 
-    Raises ``HostError`` when the host lacks what mmdebstrap needs, ``IntegrityError`` when a download is
-    not the locked package, ``ProductError`` when packages do not install. Leaves nothing else behind.
+    ``built``: where the packages of ``step.built`` are. Raises ``HostError`` when the host lacks what
+    mmdebstrap needs, ``IntegrityError`` when a package is not the one the lock or the step names,
+    ``ProductError`` when packages do not install. Leaves nothing else behind.
     """
     require(step.architecture)
     with _area(step, destination) as area:
-        line(f"preparing {len(step.packages)} packages")
-        _repository(step, downloads, area / "repository")
+        line(f"preparing {len(step.packages) + len(built)} packages")
+        _repository(step, downloads, built, area / "repository")
         made = area / "root.tar"
         _bootstrap(step, area, made, log, line)
         shutil.rmtree(area / "repository")
@@ -134,14 +137,17 @@ def _free_memory() -> Iterator[int]:
         yield int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())
 
 
-def _repository(step: RootStep, downloads: Path, directory: Path) -> None:
+def _repository(step: RootStep, downloads: Path, built: Mapping[Built, Path], directory: Path) -> None:
     """A flat apt repository of the packages: ``Packages`` beside the files it names."""
     directory.mkdir()
     directory.chmod(0o755)
 
-    def stanza(package: Package) -> str:
-        file = verified(Download(package.path, package.size, package.sha256), downloads)
-        made = directory / Path(package.path).name
+    def stanza(package: Package | Built) -> str:
+        if isinstance(package, Built):
+            file = built[package]
+        else:
+            file = verified(Download(package.path, package.size, package.sha256), downloads)
+        made = directory / _file_name(package)
         if is_emulated(step.architecture):
             debs.uncompressed(file, made)
         elif os.geteuid() == 0:
@@ -154,19 +160,24 @@ def _repository(step: RootStep, downloads: Path, directory: Path) -> None:
         return _control(file, package) + "".join(f"{name}: {value}\n" for name, value in index.items())
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        text = "\n".join(pool.map(stanza, step.packages))
+        text = "\n".join(pool.map(stanza, [*step.packages, *step.built]))
     (directory / "Packages").write_text(text)
     (directory / "Packages").chmod(0o644)
 
 
-def _control(file: Path, package: Package) -> str:
-    """The control fields of a .deb, which must be those of the locked package."""
+def _file_name(package: Package | Built) -> str:
+    """The name of a package's file in the repository."""
+    return Path(package.output.path if isinstance(package, Built) else package.path).name
+
+
+def _control(file: Path, package: Package | Built) -> str:
+    """The control fields of a .deb, which must be those of the locked or built package."""
     text = debs.control(file)
     fields = dict(re.findall(r"^(Package|Version|Architecture): (.+)$", text, re.MULTILINE))
     found = [fields.get(name) for name in ("Package", "Version", "Architecture")]
     if found != [package.name, package.version, package.architecture]:
         raise IntegrityError(
-            f"{package.path} is not {package.name} {package.version} {package.architecture}, "
+            f"{_file_name(package)} is not {package.name} {package.version} {package.architecture}, "
             f"as the lock says, but {' '.join(map(str, found))}",
             hint="the lock was edited by hand: run `invoke lock`",
         )
@@ -174,7 +185,7 @@ def _control(file: Path, package: Package) -> str:
 
 
 def _bootstrap(step: RootStep, area: Path, made: Path, log: Path, line: Callable[[str], None]) -> None:
-    names = [package.name for package in step.packages]
+    names = [*(package.name for package in step.packages), *(package.name for package in step.built)]
     command = [
         *isolation(),
         "mmdebstrap",

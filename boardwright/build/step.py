@@ -88,6 +88,16 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
+class Built:
+    """A .deb that an earlier step makes: the package's name, version and architecture, and where it is."""
+
+    name: str
+    version: str
+    architecture: str
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A sealed step. ``name`` is what users type; ``key`` stands in :class:`~boardwright.build.plan.Plan`."""
 
@@ -117,6 +127,8 @@ class RootStep:
     epoch: int = 0
     options: tuple[str, ...] = ()
     """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
+    built: tuple[Built, ...] = ()
+    """Packages that no mirror has, from earlier steps."""
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from boardwright.build.step import AnyStep
 from boardwright.errors import InputError, Place
-from boardwright.kinds import environment, image, kernel, loader, rootfs
+from boardwright.kinds import environment, image, kernel, loader, meson, rootfs
 from boardwright.kinds.context import Context
 from boardwright.schema import recipe as recipes
 
@@ -24,10 +24,10 @@ def steps(context: Context, *, aside: bool = False) -> list[AnyStep]:
     overlays = loader.overlays_step(
         context, _recipe(context, "overlays", recipes.OverlaysRecipe), kernel_step.name
     )
-    root_base, root = rootfs.steps(
-        context, _recipe(context, board.rootfs.recipe, recipes.RootfsRecipe), kernel_step.name
-    )
+    root_recipe = _recipe(context, board.rootfs.recipe, recipes.RootfsRecipe)
+    root_base, root = rootfs.steps(context, root_recipe, kernel_step.name)
     made: list[AnyStep] = [kernel_step, overlays, root_base, root]
+    made += [meson.step(context, _recipe(context, name, recipes.MesonRecipe)) for name in root_recipe.built]
     loader_name = board.boot.loader
     if loader_name:
         made.append(loader.step(context, _recipe(context, loader_name, recipes.LoaderRecipe)))
@@ -42,9 +42,9 @@ def steps(context: Context, *, aside: bool = False) -> list[AnyStep]:
 def image_targets(context: Context) -> tuple[str, ...]:
     """The steps whose outputs ``invoke build`` publishes."""
     loader_name = context.board.boot.loader
-    return ("image", "image-zst", context.board.kernel.recipe, context.board.rootfs.recipe, "overlays") + (
-        (loader_name,) if loader_name else ()
-    )
+    root = _recipe(context, context.board.rootfs.recipe, recipes.RootfsRecipe)
+    found = ("image", "image-zst", context.board.kernel.recipe, root.recipe, "overlays", *root.built)
+    return (*found, loader_name) if loader_name else found
 
 
 def _kernel(context: Context, name: str) -> AnyStep:

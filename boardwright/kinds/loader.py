@@ -33,6 +33,7 @@ def step(context: Context, recipe: LoaderRecipe) -> Step:
         inputs=inputs,
         variables={"DEFCONFIG": recipe.defconfig, "PLATFORM": recipe.platform},
         epoch=lock.epoch,
+        sealed=("debian_source.sh",),
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
-from boardwright.build.step import Input, Output, RootStep, Step, Text
+from boardwright.build.step import Built, Input, Output, RootStep, Step, Text
+from boardwright.errors import InputError, Place
+from boardwright.kinds import meson
 from boardwright.kinds.context import Context, packages, script
-from boardwright.schema.recipe import RootfsRecipe
+from boardwright.schema.recipe import MesonRecipe, RootfsRecipe
 
 
 def steps(context: Context, recipe: RootfsRecipe, kernel: str) -> list[RootStep | Step]:
@@ -20,8 +22,22 @@ def steps(context: Context, recipe: RootfsRecipe, kernel: str) -> list[RootStep 
         output="root.tar",
         epoch=lock.epoch,
         options=tuple(recipe.options),
+        built=tuple(_built(context, name) for name in recipe.built),
     )
     return [base, _finished(context, recipe, base.name, kernel, lock.epoch)]
+
+
+def _built(context: Context, name: str) -> Built:
+    """The package that recipe ``name`` makes. Raises ``InputError`` when it makes none."""
+    recipe = context.project.recipe(name)
+    if not isinstance(recipe, MesonRecipe) or recipe.deb is None:
+        raise InputError(
+            f"expected a recipe of kind meson with a deb, found {name!r}",
+            place=Place(f"recipes/{context.board.rootfs.recipe}.yaml"),
+        )
+    version = meson.source_version(recipe, context.lock(name))
+    made = Output(name, meson.deb_name(recipe.deb, version))
+    return Built(recipe.deb.name, meson.package_version(version), "arm64", made)
 
 
 def _finished(context: Context, recipe: RootfsRecipe, base: str, kernel: str, epoch: int) -> Step:

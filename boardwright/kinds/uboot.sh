@@ -15,38 +15,22 @@ export MAKEFLAGS="${MAKEFLAGS:--j${JOBS:-1}}"
 # setuptools, which compiles U-Boot's libfdt for Python, has much to say about that package's metadata.
 export PYTHONWARNINGS=ignore
 
-# --- Source: upstream's archive and Debian's whole series -----------------------------------------
-# The lock names Debian's revision, so that is what is compiled. Of the series, U-Boot's CVE-* matter to
-# this board (DHCP, FIT signatures); the others are about other boards, tests and debug paths.
-unpack() {
-    mkdir "$1"
-    tar -xf /in/"$1"/*.orig.tar.* --strip-components=1 --no-same-owner -C "$1"
-    tar -xf /in/"$1"/*.debian.tar.* --no-same-owner -C "$1"
-    sed -e 's/[[:space:]]*#.*//' -e '/^$/d' "$1/debian/patches/series" >"$1.series"
-    while read -r patch; do
-        patch -d "$1" -p1 --fuzz=0 --silent --batch <"$1/debian/patches/$patch" || {
-            echo "error: Debian's patch $patch does not apply to $1" >&2
-            return 1
-        }
-    done <"$1.series"
-}
-
-version() { # from the name <source>_<version>.debian.tar.<compression>
-    basename /in/"$1"/*.debian.tar.* | sed -e 's/^[^_]*_//' -e 's/\.debian\.tar\..*//'
-}
-
-unpack firmware
-unpack u-boot
+# --- Source -----------------------------------------------------------------------------------------
+# Of Debian's series, U-Boot's CVE-* matter to this board (DHCP, FIT signatures); the others are about
+# other boards, tests and debug paths.
+. /in/sealed/debian_source.sh
+unpack_debian /in/firmware firmware
+unpack_debian /in/u-boot u-boot
 
 # --- BL31 -------------------------------------------------------------------------------------------
 # BUILD_STRING would ask git.
-echo "  TF-A    $(version firmware), $PLATFORM"
-make -C firmware --no-print-directory -s PLAT="$PLATFORM" DEBUG=0 BUILD_STRING="$(version firmware)" bl31
+echo "  TF-A    $(debian_version /in/firmware), $PLATFORM"
+make -C firmware --no-print-directory -s PLAT="$PLATFORM" DEBUG=0 BUILD_STRING="$(debian_version /in/firmware)" bl31
 
 # --- U-Boot: configuration, and proof that it can boot what we install ----------------------------
-echo "  U-BOOT  $(version u-boot), $DEFCONFIG"
+echo "  U-BOOT  $(debian_version /in/u-boot), $DEFCONFIG"
 # "U-Boot 2025.01-3+deb13u1-boardwright": a console log then says whose loader ran.
-LOCALVERSION="-$(version u-boot | cut -d- -f2-)-boardwright"
+LOCALVERSION="-$(debian_version /in/u-boot | cut -d- -f2-)-boardwright"
 export LOCALVERSION
 uboot() { make -C u-boot O=/work/build --no-print-directory -s "$@"; }
 uboot "$DEFCONFIG"
@@ -82,7 +66,7 @@ if [ -e /in/ddr.bin ]; then
 fi
 
 # --- What was made: versions as the binaries carry them ---------------------------------------------
-UBOOT=$(version u-boot) FIRMWARE=$(version firmware) python3 - <<'PYTHON'
+UBOOT=$(debian_version /in/u-boot) FIRMWARE=$(debian_version /in/firmware) python3 - <<'PYTHON'
 import hashlib
 import json
 import os
@@ -100,7 +84,7 @@ def text(file, pattern):
 
 
 def source(version, directory):
-    return {"debian": version, "patches": Path(f"/work/{directory}.series").read_text().split()}
+    return {"debian": version, "patches": Path(f"/work/{directory}/debian/applied").read_text().split()}
 
 
 reason = (

@@ -154,6 +154,10 @@ class Variant(Record):
     summary: str
     kernel: Name | None = None
     """Another kernel recipe, without the board's own fragments and patches."""
+    rootfs: Name | None = None
+    """Another recipe of kind ``rootfs``."""
+    append: str = ""
+    """More words for the kernel command line, after the board's own."""
     loader: bool = True
     """Whether the image carries the board's loader."""
 

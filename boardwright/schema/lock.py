@@ -46,7 +46,7 @@ class Lock(Record):
     files: list[LockedFile]
 
 
-REQUESTED = ("suite", "architecture", "packages", "package", "source", "firmware")
+REQUESTED = ("suite", "architecture", "packages", "package", "source", "firmware", "libraries", "built")
 """The fields of a recipe that decide what is taken from a mirror."""
 
 
@@ -57,5 +57,5 @@ def has_lock(recipe: Record) -> bool:
 
 def request_digest(recipe: Record) -> str:
     """Digest of what a recipe asks a mirror for; a lock made for another request is stale."""
-    asked = {name: getattr(recipe, name) for name in REQUESTED if hasattr(recipe, name)}
+    asked = {name: getattr(recipe, name) for name in REQUESTED if getattr(recipe, name, None)}
     return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()

@@ -14,7 +14,7 @@ from boardwright.errors import InputError, Place
 from boardwright.schema.board import Board, Local
 from boardwright.schema.convert import convert, mistakes
 from boardwright.schema.lock import Lock
-from boardwright.schema.recipe import Recipe, RecipeBase
+from boardwright.schema.recipe import Recipe, RecipeBase, RootfsRecipe
 from boardwright.schema.suggest import nearest
 from boardwright.schema.yamltree import Document, parse, place_of, raise_all
 
@@ -74,7 +74,41 @@ class Project:
         document = self.document(recipe_file(name))
         recipe = convert(document, cast("type[RecipeBase]", Recipe))
         _same_name(document, "recipe", recipe.recipe, name, "its file")
+        if isinstance(recipe, RootfsRecipe) and recipe.extends:
+            return self._extended(recipe, document)
         return cast(Recipe, recipe)
+
+    def _extended(self, recipe: RootfsRecipe, document: Document) -> RootfsRecipe:
+        """The recipe with what it has from the one it extends; its own come first."""
+        place = document.place(("extends",))
+        if recipe.extends == recipe.recipe or recipe.extends not in self.recipes():
+            others = [name for name in self.recipes() if name != recipe.recipe]
+            raise InputError(
+                f"expected another recipe of kind rootfs, found {recipe.extends!r}",
+                place=place,
+                hint=nearest(recipe.extends or "", others),
+            )
+        base = convert(self.document(recipe_file(recipe.extends)), cast("type[RecipeBase]", Recipe))
+        if not isinstance(base, RootfsRecipe) or base.extends:
+            kind = base.__struct_config__.tag
+            found = f"{recipe.extends!r} of kind {kind}" + (
+                ", which extends another" if kind == "rootfs" else ""
+            )
+            raise InputError(
+                f"expected a recipe of kind rootfs that extends no other, found {found}", place=place
+            )
+        if base.suite != recipe.suite:
+            raise InputError(
+                f"expected suite {base.suite}, as {recipe.extends} has, found {recipe.suite}",
+                place=document.place(("suite",)),
+            )
+        return msgspec.structs.replace(
+            recipe,
+            packages=[*recipe.packages, *(name for name in base.packages if name not in recipe.packages)],
+            options=[*base.options, *recipe.options],
+            exclude=[*base.exclude, *recipe.exclude],
+            built=[*recipe.built, *base.built],
+        )
 
     def _lock(self, name: str) -> Lock | None:
         path, file = self.root / lock_file(name), lock_file(name)
@@ -133,7 +167,10 @@ def with_variant(board: Board, variant: str) -> Board:
         kernel = msgspec.structs.replace(kernel, recipe=chosen.kernel, config=[], patches=[])
     if not chosen.loader:
         boot = msgspec.structs.replace(boot, loader=None)
-    return msgspec.structs.replace(board, kernel=kernel, boot=boot)
+    if chosen.append:
+        boot = msgspec.structs.replace(boot, append=f"{boot.append} {chosen.append}".strip())
+    rootfs = msgspec.structs.replace(board.rootfs, recipe=chosen.rootfs or board.rootfs.recipe)
+    return msgspec.structs.replace(board, kernel=kernel, boot=boot, rootfs=rootfs)
 
 
 def _names(paths: Any, up: int) -> list[str]:

@@ -77,13 +77,46 @@ class RootfsRecipe(RecipeBase, tag="rootfs", kw_only=True):
 
     environment: Name
     suite: Suite
-    packages: list[PackageRequest]
+    packages: list[PackageRequest] = []
     """Besides Debian's essential ones and what they depend on."""
     architecture: Literal["arm64"] = "arm64"
     options: list[str] = []
     """Further options of mmdebstrap, such as ``--dpkgopt=path-exclude=/usr/share/man/*``."""
     exclude: list[str] = []
     """Paths left out of the tarball, such as ``/usr/share/doc``; globs allowed."""
+    extends: Name | None = None
+    """Another recipe of kind ``rootfs``, whose packages, options and exclusions this one has too."""
+    built: list[Name] = []
+    """Recipes of kind ``meson`` whose package is installed in place of the distribution's."""
+
+
+class DebianPackage(Record):
+    """A .deb made of what a build installed, in place of packages of the distribution."""
+
+    name: PackageName
+    description: str
+    """One line, as `apt show` prints it."""
+    depends: list[PackageName] = []
+    """Packages with the shared libraries it needs; one too many or too few fails the build."""
+    replaces: list[PackageName] = []
+    """Packages whose place it takes: it provides their names and conflicts with them."""
+
+
+class MesonRecipe(RecipeBase, tag="meson", kw_only=True):
+    """A program of Debian's source package, patched and cross-built for arm64 with meson."""
+
+    environment: Name
+    source: DebianSource
+    libraries: list[PackageName]
+    """arm64 packages with the headers and libraries to build against, exactly these."""
+    patches: list[Name] = []
+    """Topics: directories in ``patches/<source package>/`` with a ``series`` file, applied in order."""
+    options: dict[str, str] = {}
+    """Options of the project, ``-Dname=value``, such as ``gallium-drivers: "r600,radeonsi"``."""
+    beside: list[str] = []
+    """Installed paths that do not go into the package, such as ``usr/lib/*/lib*_shim.so``; globs."""
+    deb: DebianPackage | None = None
+    """The .deb; without it there is only the tree of installed files."""
 
 
 class LoaderRecipe(RecipeBase, tag="u-boot", kw_only=True):
@@ -119,6 +152,7 @@ Recipe = (
     | KernelRecipe
     | DebianKernelRecipe
     | RootfsRecipe
+    | MesonRecipe
     | LoaderRecipe
     | ImageRecipe
     | OverlaysRecipe

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from boardwright.errors import InputError, Place
+from boardwright.errors import InputError, InputErrors, Place
+from boardwright.patches.lines import lines
+from boardwright.patches.series import read
 from boardwright.schema import recipe as recipes
 from boardwright.schema.board import Board, Vendor
 from boardwright.schema.lock import has_lock, request_digest
@@ -38,13 +40,17 @@ def recipes_of(board: Board) -> list[tuple[str, KeyPath, Kinds]]:
     for name, variant in board.variants.items():
         if variant.kernel:
             found.append((variant.kernel, ("variants", name, "kernel"), KERNELS))
+        if variant.rootfs:
+            found.append((variant.rootfs, ("variants", name, "rootfs"), (recipes.RootfsRecipe,)))
     return [*found, *((name, (), kinds) for name, kinds in ALWAYS.items())]
 
 
 def with_environments(project: Project, names: set[str]) -> set[str]:
-    """These recipes, and those they run in."""
+    """These recipes, those whose packages they install, and those they all run in."""
     found = {name for name in names if name in project.recipes()}
     for name in sorted(found):
+        found |= set(getattr(_loaded(project, name), "built", ()))
+    for name in sorted(found & set(project.recipes())):
         try:
             found.add(environment(project.recipe(name)) or name)
         except InputError:
@@ -99,6 +105,12 @@ def recipe_faults(project: Project, name: str) -> Iterator[InputError]:
     if isinstance(recipe, recipes.KernelRecipe):
         yield from fragment_faults(project, document, recipe.config, ("config",))
         yield from patch_faults(project, document, recipe.patches, ("patches",))
+    if isinstance(recipe, recipes.MesonRecipe):
+        topics = f"patches/{recipe.source.debian}"
+        yield from patch_faults(project, document, recipe.patches, ("patches",), Path(topics))
+        yield from _duplicates(document, recipe.libraries, ("libraries",), "package")
+    if isinstance(recipe, recipes.RootfsRecipe):
+        yield from _built_faults(project, recipe, document)
     packages = [package.split("=")[0] for package in getattr(recipe, "packages", [])]
     yield from _duplicates(document, packages, ("packages",), "package")
     yield from _lock_faults(project, recipe, document)
@@ -156,12 +168,24 @@ def fragment_faults(
         yield from _missing(project, Path("recipes/linux"), name, document, (*path, index), "config fragment")
 
 
+def _built_faults(project: Project, recipe: recipes.RootfsRecipe, document: Document) -> Iterator[InputError]:
+    for index, name in enumerate(recipe.built):
+        place = document.place(("built", index))
+        yield from _recipe_faults(project, name, (recipes.MesonRecipe,), place)
+        made = _loaded(project, name)
+        if isinstance(made, recipes.MesonRecipe) and made.deb is None:
+            yield InputError(f"recipe {name} makes no package: it has no `deb`", place=place)
+
+
 def patch_faults(
-    project: Project, document: Document, topics: Sequence[str], path: KeyPath
+    project: Project,
+    document: Document,
+    topics: Sequence[str],
+    path: KeyPath,
+    parent: Path = Path("patches/kernel"),
 ) -> Iterator[InputError]:
     """Topics without a directory or series, and series that name patches which are not there."""
     yield from _duplicates(document, topics, path, "patch topic")
-    parent = Path("patches/kernel")
     for index, topic in enumerate(topics):
         missing = list(_missing(project, parent, topic, document, (*path, index), "patch topic"))
         yield from missing
@@ -173,19 +197,12 @@ def patch_faults(
                 f"patch topic {topic!r} has no file {series}", place=document.place((*path, index))
             )
             continue
-        yield from _series_faults(project.root, series)
-
-
-def _series_faults(root: Path, series: Path) -> Iterator[InputError]:
-    patches = sorted(path.name for path in (root / series).parent.glob("*.patch"))
-    for number, line in enumerate((root / series).read_text(errors="replace").splitlines(), start=1):
-        name = line.split("#", 1)[0].strip()
-        if name and not (root / series.parent / name).is_file():
-            yield InputError(
-                f"there is no patch {name!r} in {series.parent}",
-                place=Place(str(series), number),
-                hint=nearest(name, patches),
-            )
+        try:
+            read(project.root, parent.name, topic, lines(project, parent.name))
+        except InputErrors as error:
+            yield from error.errors
+        except InputError as error:
+            yield error
 
 
 def _missing(

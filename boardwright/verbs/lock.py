@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from boardwright.build.store import cache_directory
-from boardwright.errors import InputError
-from boardwright.schema.lock import has_lock
+from boardwright.errors import InputError, Place
+from boardwright.schema.lock import Lock, has_lock
 from boardwright.schema.project import Project, load_project
+from boardwright.schema.recipe import MesonRecipe, Recipe
 from boardwright.verbs.common import say
 
 
@@ -18,9 +20,12 @@ def lock(root: Path, only: str, dry_run: bool) -> int:
 
     project = load_project(root)
     found = mirrors()
+    made: dict[str, Lock] = {}
     for name in _names(project, only):
         source = root / "recipes" / f"{name}.yaml"
-        old, new = project.lock(name), resolve(project.recipe(name), found, cache_directory(), file=source)
+        recipe, old = project.recipe(name), project.lock(name)
+        built = _built(project, recipe, made)
+        made[name] = new = resolve(recipe, found, cache_directory(), file=source, built=built)
         changes = difference(old, new)
         path = root / "recipes" / f"{name}.lock.json"
         say(f"{name}: {len(new.files)} files, {len(changes)} changes" if changes else f"{name}: unchanged")
@@ -31,9 +36,26 @@ def lock(root: Path, only: str, dry_run: bool) -> int:
     return 0
 
 
+def _built(project: Project, recipe: Recipe, made: Mapping[str, Lock]) -> dict[str, str]:
+    """The packages a root file system gets from builds, each with its control fields."""
+    from boardwright.kinds.meson import control
+
+    found: dict[str, str] = {}
+    for name in getattr(recipe, "built", ()):
+        other, lock = project.recipe(name), made.get(name) or project.lock(name)
+        if not isinstance(other, MesonRecipe) or other.deb is None:
+            raise InputError(f"recipe {name} makes no package", place=Place(f"recipes/{recipe.recipe}.yaml"))
+        if lock is None:
+            raise InputError(f"recipe {name} has no lock", hint=f"run `invoke lock --recipe {name}` first")
+        found[other.deb.name] = control(other, lock)
+    return found
+
+
 def _names(project: Project, only: str) -> list[str]:
+    """The recipes with locks, those that install packages of others after them."""
     if not only:
-        return [name for name in project.recipes() if has_lock(project.recipe(name))]
+        names = [name for name in project.recipes() if has_lock(project.recipe(name))]
+        return sorted(names, key=lambda name: bool(getattr(project.recipe(name), "built", ())))
     if not has_lock(project.recipe(only)):
         raise InputError(f"recipe {only} takes nothing from a mirror, so it has no lock")
     return [only]

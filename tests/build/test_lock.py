@@ -15,14 +15,17 @@ from mirror_server import MirrorServer, broken, serving
 
 from boardwright.build import apt, lock, mirror
 from boardwright.errors import HostError, InputError
+from boardwright.kinds.meson import control
 from boardwright.schema.lock import Lock, LockedFile, has_lock
 from boardwright.schema.recipe import (
     DebianKernelRecipe,
+    DebianPackage,
     DebianSource,
     EnvironmentRecipe,
     ImageRecipe,
     KernelRecipe,
     LoaderRecipe,
+    MesonRecipe,
     RootfsRecipe,
 )
 
@@ -50,6 +53,11 @@ def archive() -> Iterator[Archive]:
         made.deb("linux-image-arm64", "6.12.9-1", "arm64", "Depends: linux-image-6.12.9-arm64 (= 6.12.9-1)\n")
         made.deb("linux-image-6.12.9-arm64", "6.12.9-1", "arm64", "Depends: kmod, initramfs-tools\n")
         made.deb("linux-source-6.12", "6.12.9-1", "all", "Depends: bison\n")
+        made.deb("libgbm1", "25.0.7-2", "arm64", "Depends: libllvm19\n")
+        made.deb("libllvm19", "19.1-1", "arm64")
+        made.deb("glmark2", "2023.1", "arm64", "Depends: libgbm1 (>= 21)\n")
+        made.deb("libdrm-dev", "2.4-1", "arm64", "Depends: libdrm2, broken\n")
+        made.source("mesa", "25.0.7-2")
         made.source("u-boot", "2025.01-2")
         made.source("u-boot", "2025.01-10")
         made.source("arm-trusted-firmware", "2.12-1")
@@ -155,6 +163,41 @@ def test_a_loader_is_the_archives_of_the_newest_source_packages(server: MirrorSe
         "u-boot_2025.01.orig.tar.xz",
     ]
     assert {file.architecture for file in found.files} == {"source"}
+
+
+def mesa(**given: object) -> MesonRecipe:
+    source = DebianSource(debian="mesa", suite="trixie", as_="source")
+    fields: dict[str, object] = {"source": source, "libraries": ["libdrm-dev"], **given}
+    return MesonRecipe(recipe="mesa", environment="tools", **fields)  # type: ignore[arg-type]
+
+
+def test_a_meson_recipe_is_a_source_and_exactly_its_libraries(server: MirrorServer, tmp_path: Path) -> None:
+    found = lock.resolve(mesa(), (server.address,), tmp_path)
+    assert [(file.package, file.architecture) for file in found.files] == [
+        ("libdrm-dev", "arm64"),
+        ("mesa", "source"),
+        ("mesa", "source"),
+    ]
+
+
+def test_a_package_built_here_takes_the_place_of_what_it_replaces(
+    server: MirrorServer, tmp_path: Path
+) -> None:
+    recipe = mesa(deb=DebianPackage("our-mesa", "Ours", ["libdrm2"], ["libgbm1"]))
+    built = {"our-mesa": control(recipe, lock.resolve(recipe, (server.address,), tmp_path))}
+    asked = rootfs("bash", "glmark2", "libgbm1")
+    found = names(lock.resolve(asked, (server.address,), tmp_path, built=built))
+    assert found == ["apt", "bash", "glmark2", "libc6", "libdrm-common", "libdrm2"]
+    assert "libllvm19" in names(lock.resolve(asked, (server.address,), tmp_path))
+
+
+def test_a_package_built_here_that_cannot_be_installed_is_an_error(
+    server: MirrorServer, tmp_path: Path
+) -> None:
+    recipe = mesa(deb=DebianPackage("our-mesa", "Ours", ["libnowhere9"]))
+    built = {"our-mesa": control(recipe, lock.resolve(recipe, (server.address,), tmp_path))}
+    with pytest.raises(InputError, match="our-mesa : Depends: libnowhere9"):
+        lock.resolve(rootfs("bash"), (server.address,), tmp_path, built=built)
 
 
 def test_a_source_package_that_does_not_exist_is_an_error(server: MirrorServer, tmp_path: Path) -> None:

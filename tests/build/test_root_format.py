@@ -9,7 +9,7 @@ from boardwright.build import plan
 from boardwright.build.plan import ROOT_FORMAT
 
 MAKERS = ("roots.py", "roottar.py", "debs.py", "roothost.py")
-SEEN = "3eadd79fdf9501d84305be1a259e34446869749547075cb658b934cc4187f9db"
+SEEN = "30c1fa16d494a2ca5b8c3fba0656480ba947ab952fb936aacdc9e7b34667439c"
 FORMAT = {"root": 1, "root.tar": 3}
 
 

@@ -47,8 +47,24 @@ def test_the_same_files_elsewhere_give_the_same_keys(project: Path) -> None:
 
 def test_an_image_needs_kernel_root_overlays_and_loader(project: Path) -> None:
     assert set(plan_of(project)["image"].needs) == {
-        "tools-image", "linux-7.3", "rootfs", "overlays", "u-boot-rock5b",
+        "tools-image", "linux-7.3", "rootfs-radeon", "overlays", "u-boot-rock5b",
     }  # fmt: skip
+
+
+def test_our_mesa_is_installed_by_the_packages_own_root(project: Path) -> None:
+    plan = plan_of(project)
+    assert plan["rootfs-radeon-base"].needs == ("mesa-25.0",)
+    base = plan["rootfs-radeon-base"].step
+    assert isinstance(base, RootStep)
+    assert [built.name for built in base.built] == ["boardwright-mesa"]
+    assert {"libgbm1", "libllvm19"}.isdisjoint(package.name for package in base.packages)
+
+
+def test_an_option_of_mesa_changes_the_packages_of_the_root(project: Path) -> None:
+    before, recipe = plan_of(project), project / "recipes/mesa-25.0.yaml"
+    recipe.write_text(recipe.read_text().replace("zstd: enabled", "zstd: disabled"))
+    made = {"mesa-25.0", "rootfs-radeon-base", "rootfs-radeon", "image", "image-zst"}
+    assert changed(before, plan_of(project)) == made
 
 
 def test_the_quick_variant_compiles_nothing(project: Path) -> None:
@@ -56,19 +72,26 @@ def test_the_quick_variant_compiles_nothing(project: Path) -> None:
     assert "tools-cross" not in plan.steps
     assert "linux-debian-6.12" in plan.steps
     assert "u-boot-rock5b" not in plan.steps
+    assert "mesa-25.0" not in plan.steps
 
 
 def test_a_fragment_line_changes_the_kernel_and_what_depends_on_it_only(project: Path) -> None:
     before = plan_of(project)
     with (project / "recipes/linux/base.config").open("a") as file:
         file.write("CONFIG_LATER=y\n")
-    assert changed(before, plan_of(project)) == {"linux-7.3", "rootfs", "overlays", "image", "image-zst"}
+    assert changed(before, plan_of(project)) == {
+        "linux-7.3",
+        "rootfs-radeon",
+        "overlays",
+        "image",
+        "image-zst",
+    }
 
 
 def test_an_overlay_file_changes_the_root_and_not_its_packages(project: Path) -> None:
     before = plan_of(project)
     (project / "overlays/rootfs/common/etc/motd.j2").write_text("hello\n")
-    assert changed(before, plan_of(project)) == {"rootfs", "image", "image-zst"}
+    assert changed(before, plan_of(project)) == {"rootfs-radeon", "image", "image-zst"}
 
 
 def test_cma_of_the_board_file_reaches_the_command_line(project: Path) -> None:
@@ -99,10 +122,10 @@ def test_every_package_of_a_root_is_named_by_sha256(project: Path) -> None:
 
 
 def test_a_recipe_without_a_lock_is_an_error_with_the_way_out(project: Path) -> None:
-    (project / "recipes/rootfs.lock.json").unlink()
+    (project / "recipes/rootfs-radeon.lock.json").unlink()
     with pytest.raises(InputError) as caught:
         plan_of(project)
-    assert caught.value.hint == "run `invoke lock --recipe rootfs`"
+    assert caught.value.hint == "run `invoke lock --recipe rootfs-radeon`"
 
 
 def test_an_unknown_step_is_answered_with_the_nearest(project: Path) -> None:
