@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory lab: the C library's copies, and an aligned-access helper, over all small sizes and offsets.
  *
- *   align-lab BAR        BAR: /sys/bus/pci/devices/.../resourceN of a prefetchable BAR of 1 MiB or more
+ *   align-lab BAR [LARGEST]    BAR: /sys/bus/pci/devices/.../resourceN of a prefetchable BAR of 1 MiB or
+ *                              more; LARGEST: all sizes up to it and no more, for a quick look
  *
  * Each function runs on three mappings: RAM, the BAR as Normal-NC (BAR_wc) and the BAR as Device-nGnRE (BAR;
  * kernel 7.3 Documentation/PCI/sysfs-pci.rst, arch/arm64/include/asm/pgtable.h pgprot_device). Per function
@@ -190,12 +191,12 @@ static void one_size(const struct function *f, const struct memory *memory, unsi
 			combination(f, &scene, size, target, source, result);
 }
 
-static void measure(const struct function *f, const struct memory *memory, unsigned char *ram)
+static void measure(const struct function *f, const struct memory *memory, unsigned char *ram, size_t largest)
 {
 	struct result r = {0};
-	for (size_t size = 0; size <= DENSE; size++)
+	for (size_t size = 0; size <= largest; size++)
 		one_size(f, memory, ram, size, &r);
-	for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+	for (size_t i = 0; largest == DENSE && i < sizeof large / sizeof *large; i++)
 		one_size(f, memory, ram, large[i], &r);
 	printf("{\"memory\": \"%s\", \"function\": \"%s\", \"direction\": \"%s\", \"combinations\": %u, \"faults\": %u, "
 	       "\"wrong\": %u", memory->name, f->name, directions[f->direction], r.combinations, r.faults, r.wrong);
@@ -222,8 +223,9 @@ static unsigned char *mapped(const char *path, const char *suffix)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2) {
-		fputs("usage: align-lab /sys/bus/pci/devices/.../resourceN\n", stderr);
+	size_t largest = argc == 3 ? strtoul(argv[2], NULL, 10) : DENSE;
+	if (argc < 2 || argc > 3 || largest > DENSE) {
+		fputs("usage: align-lab /sys/bus/pci/devices/.../resourceN [LARGEST]\n", stderr);
 		return 1;
 	}
 	unsigned char *ram = mmap(NULL, SPAN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -241,6 +243,6 @@ int main(int argc, char **argv)
 	for (size_t m = 0; m < sizeof memories / sizeof *memories; m++)
 		for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
 			if (!functions[f].helper || helper_copy_to)
-				measure(&functions[f], &memories[m], ram);
+				measure(&functions[f], &memories[m], ram, largest);
 	return 0;
 }
