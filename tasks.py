@@ -78,6 +78,7 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
         "u-boot": "boot through U-Boot, which reads the image's own extlinux.conf",
         "recording": "the console.cast that target replay plays",
         "budget": "seconds from power-on to a shell",
+        "device": "another -device for QEMU, such as ati-vga,model=rv100",
     }
 )
 @verb
@@ -89,11 +90,13 @@ def bringup(
     u_boot: bool = False,
     recording: str = "",
     budget: str = "900",
+    device: str = "",
 ) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
 
-    return bringup(ROOT, board, variant, target, u_boot, recording, whole("--budget", budget, 900))
+    seconds = whole("--budget", budget, 900)
+    return bringup(ROOT, board, variant, target, u_boot, recording, seconds, device)
 
 
 @task(

@@ -19,7 +19,14 @@ TARGETS = ("qemu", "replay")
 
 
 def bringup(
-    root: Path, board: str, variant: str, target: str, u_boot: bool, recording: str, budget: int
+    root: Path,
+    board: str,
+    variant: str,
+    target: str,
+    u_boot: bool,
+    recording: str,
+    budget: int,
+    device: str = "",
 ) -> int:
     """Boot the built image on ``target`` and run the checks: 0 passed, 1 the product failed, 3 the lab."""
     from boardwright.bringup.bench import Options
@@ -31,7 +38,7 @@ def bringup(
     options = Options(
         target="replay" if target == "replay" else "qemu",
         budget=float(budget),
-        qemu=_options(u_boot, ""),
+        qemu=_options(u_boot, device),
         recording=Path(recording) if recording else None,
     )
     image, manifest = _built(asked)
