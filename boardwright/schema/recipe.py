@@ -135,6 +135,20 @@ class LoaderRecipe(RecipeBase, tag="u-boot", kw_only=True):
     """Name in ``vendor:`` of the DRAM initialisation blob."""
 
 
+class NativeRecipe(RecipeBase, tag="native", kw_only=True):
+    """Our own C code, cross-compiled for arm64 into one tarball."""
+
+    environment: Name
+    shared_libraries: list[RelativePath] = []
+    """Directories; the C files of each become ``lib<its name>.so``."""
+    programs: list[RelativePath] = []
+    """C files; each becomes a program of its name."""
+    patches: list[RelativePath] = []
+    """Topics such as ``patches/mesa/aligned-access``, to take ``created`` from."""
+    created: list[RelativePath] = []
+    """Files that these patches create; they are compiled into every program."""
+
+
 class ImageRecipe(RecipeBase, tag="image", kw_only=True):
     """The disk image."""
 
@@ -154,6 +168,7 @@ Recipe = (
     | RootfsRecipe
     | MesonRecipe
     | LoaderRecipe
+    | NativeRecipe
     | ImageRecipe
     | OverlaysRecipe
 )

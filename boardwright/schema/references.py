@@ -74,9 +74,13 @@ def board_faults(project: Project, board: Board) -> Iterator[InputError]:
             project, Path("overlays/rootfs"), name, document, path, "root file system overlay"
         )
     trees = Path("overlays/device-tree") / board.board
-    for index, name in enumerate(board.boot.overlays):
-        path = ("boot", "overlays", index)
-        yield from _missing(project, trees, name, document, path, "device-tree overlay", ".dtso")
+    named: list[tuple[KeyPath, list[str]]] = [(("boot", "overlays"), board.boot.overlays)]
+    named += [(("variants", name, "overlays"), variant.overlays) for name, variant in board.variants.items()]
+    for where, names in named:
+        for index, name in enumerate(names):
+            yield from _missing(
+                project, trees, name, document, (*where, index), "device-tree overlay", ".dtso"
+            )
     yield from _missing(
         project, Path("boards") / board.board, board.boot.script, document, ("boot", "script"), "template"
     )
@@ -109,11 +113,26 @@ def recipe_faults(project: Project, name: str) -> Iterator[InputError]:
         topics = f"patches/{recipe.source.debian}"
         yield from patch_faults(project, document, recipe.patches, ("patches",), Path(topics))
         yield from _duplicates(document, recipe.libraries, ("libraries",), "package")
+    if isinstance(recipe, recipes.NativeRecipe):
+        yield from _native_faults(project, recipe, document)
     if isinstance(recipe, recipes.RootfsRecipe):
         yield from _built_faults(project, recipe, document)
     packages = [package.split("=")[0] for package in getattr(recipe, "packages", [])]
     yield from _duplicates(document, packages, ("packages",), "package")
     yield from _lock_faults(project, recipe, document)
+
+
+def _native_faults(
+    project: Project, recipe: recipes.NativeRecipe, document: Document
+) -> Iterator[InputError]:
+    lists = {
+        "shared-libraries": recipe.shared_libraries,
+        "programs": recipe.programs,
+        "patches": recipe.patches,
+    }
+    for key, paths in lists.items():
+        for index, path in enumerate(map(Path, paths)):
+            yield from _missing(project, path.parent, path.name, document, (key, index), "file or directory")
 
 
 def _environment_faults(project: Project, name: str, where: str, place: Place) -> Iterator[InputError]:

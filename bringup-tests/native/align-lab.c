@@ -24,10 +24,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The helper under test, when one is linked in. */
-void helper_copy_to(void *device, const void *memory, size_t size) __attribute__((weak));
-void helper_copy_from(void *memory, const void *device, size_t size) __attribute__((weak));
-void helper_fill(void *device, int value, size_t size) __attribute__((weak));
+/* The helper under test, Mesa's src/util/u_device_memory.c of patches/mesa/aligned-access, if it is linked in. */
+void util_device_copy_to(void *mapped, const void *source, size_t size) __attribute__((weak));
+void util_device_copy_from(void *target, const void *mapped, size_t size) __attribute__((weak));
+void util_device_move(void *mapped_target, const void *mapped_source, size_t size) __attribute__((weak));
+void util_device_fill(void *mapped, int byte, size_t size) __attribute__((weak));
 
 enum {
 	SPAN = 1 << 18,       /* bytes of each mapping that are used */
@@ -50,10 +51,11 @@ static void run_memcpy(unsigned char *t, const unsigned char *s, size_t n) { mem
 static void run_memmove(unsigned char *t, const unsigned char *s, size_t n) { memmove(t, s, n); }
 static void run_memset(unsigned char *t, const unsigned char *s, size_t n) { (void)s; memset(t, FILL, n); }
 static void run_clear(unsigned char *t, const unsigned char *s, size_t n) { (void)s; memset(t, 0, n); }
-static void run_helper_to(unsigned char *t, const unsigned char *s, size_t n) { helper_copy_to(t, s, n); }
-static void run_helper_from(unsigned char *t, const unsigned char *s, size_t n) { helper_copy_from(t, s, n); }
-static void run_helper_fill(unsigned char *t, const unsigned char *s, size_t n) { (void)s; helper_fill(t, FILL, n); }
-static void run_helper_clear(unsigned char *t, const unsigned char *s, size_t n) { (void)s; helper_fill(t, 0, n); }
+static void run_helper_to(unsigned char *t, const unsigned char *s, size_t n) { util_device_copy_to(t, s, n); }
+static void run_helper_from(unsigned char *t, const unsigned char *s, size_t n) { util_device_copy_from(t, s, n); }
+static void run_helper_move(unsigned char *t, const unsigned char *s, size_t n) { util_device_move(t, s, n); }
+static void run_helper_fill(unsigned char *t, const unsigned char *s, size_t n) { (void)s; util_device_fill(t, FILL, n); }
+static void run_helper_clear(unsigned char *t, const unsigned char *s, size_t n) { (void)s; util_device_fill(t, 0, n); }
 
 struct function {
 	const char *name;
@@ -71,10 +73,11 @@ static const struct function functions[] = {
 	{"memmove", run_memmove, WITHIN, 0, false},
 	{"memset", run_memset, SET, FILL, false},
 	{"memset 0", run_clear, SET, 0, false},
-	{"helper copy_to", run_helper_to, TO, 0, true},
-	{"helper copy_from", run_helper_from, FROM, 0, true},
-	{"helper fill", run_helper_fill, SET, FILL, true},
-	{"helper fill 0", run_helper_clear, SET, 0, true},
+	{"util_device_copy_to", run_helper_to, TO, 0, true},
+	{"util_device_copy_from", run_helper_from, FROM, 0, true},
+	{"util_device_move", run_helper_move, WITHIN, 0, true},
+	{"util_device_fill", run_helper_fill, SET, FILL, true},
+	{"util_device_fill 0", run_helper_clear, SET, 0, true},
 };
 
 struct memory {
@@ -242,7 +245,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t m = 0; m < sizeof memories / sizeof *memories; m++)
 		for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
-			if (!functions[f].helper || helper_copy_to)
+			if (!functions[f].helper || util_device_copy_to)
 				measure(&functions[f], &memories[m], ram, largest);
 	return 0;
 }
