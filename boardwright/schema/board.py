@@ -158,6 +158,8 @@ class Variant(Record):
     """Another recipe of kind ``rootfs``."""
     append: str = ""
     """More words for the kernel command line, after the board's own."""
+    overlays: list[Name] = []
+    """More device-tree overlays that the loader applies, after the board's own."""
     loader: bool = True
     """Whether the image carries the board's loader."""
 

@@ -167,8 +167,8 @@ def with_variant(board: Board, variant: str) -> Board:
         kernel = msgspec.structs.replace(kernel, recipe=chosen.kernel, config=[], patches=[])
     if not chosen.loader:
         boot = msgspec.structs.replace(boot, loader=None)
-    if chosen.append:
-        boot = msgspec.structs.replace(boot, append=f"{boot.append} {chosen.append}".strip())
+    append = f"{boot.append} {chosen.append}".strip()
+    boot = msgspec.structs.replace(boot, append=append, overlays=[*boot.overlays, *chosen.overlays])
     rootfs = msgspec.structs.replace(board.rootfs, recipe=chosen.rootfs or board.rootfs.recipe)
     return msgspec.structs.replace(board, kernel=kernel, boot=boot, rootfs=rootfs)
 
