@@ -141,6 +141,38 @@ def patch(
     return patch(ROOT, action, topic, line, to or from_, json)
 
 
+@task(
+    help={
+        **VARIANT,
+        "program": "what to run, as the board's shell takes it",
+        "mesa": "patched, unpatched, image (the image's own), or the path of a .tar or .deb",
+        "gpu": "the card: turks (r600), verde (radeonsi over radeon), polaris10 (radeonsi over amdgpu)",
+        "files": "a directory of yours, unpacked on the board; the program starts in it",
+        "env": "variables for the program: 'NAME=VALUE ...'",
+        "seconds": "how long the program may run",
+        **JSON,
+    }
+)
+@verb
+def align_hunt(
+    _: Context,
+    program: str,
+    board: str = "",
+    variant: str = "",
+    mesa: str = "patched",
+    gpu: str = "polaris10",
+    files: str = "",
+    env: str = "",
+    seconds: str = "600",
+    json: bool = False,
+) -> int:
+    """List where a program faults on Device memory. Example: invoke align-hunt --program "kmscube -c 60\""""
+    from boardwright.verbs.align_hunt import align_hunt
+
+    limit = whole("--seconds", seconds, 600)
+    return align_hunt(ROOT, board, variant, program, mesa, gpu, files, env, limit, json)
+
+
 @task(help={**VARIANT, "step": "the step whose environment and inputs to open"})
 @verb
 def shell(_: Context, step: str, board: str = "", variant: str = "") -> int:

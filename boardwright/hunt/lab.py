@@ -23,7 +23,7 @@ _UNPACK_SECONDS = 300.0
 
 
 def options(disks: Mapping[str, Path], size: int = SIZE) -> Options:
-    """A machine with the BAR, and with a disk for each tarball of ``disks``, by name (20 characters at most)."""
+    """A machine with the BAR, and a disk for each tarball of ``disks``, by name (20 characters at most)."""
     devices = ["ivshmem-plain,memdev=bar"]
     arguments = ["-object", f"memory-backend-ram,id=bar,size={size},share=on"]
     for name in disks:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from boardwright.build.step import AnyStep
 from boardwright.errors import InputError, Place
-from boardwright.kinds import environment, image, kernel, loader, meson, rootfs
+from boardwright.kinds import environment, image, kernel, loader, meson, native, rootfs
 from boardwright.kinds.context import Context
 from boardwright.schema import recipe as recipes
 
@@ -15,10 +15,13 @@ R = TypeVar("R", bound=recipes.RecipeBase)
 QEMU_ENVIRONMENT = "tools-qemu"
 ASIDE = {QEMU_ENVIRONMENT, "tools-compare"}
 """Environments that no step of an image runs in."""
+ALIGNED = "aligned-access"
+"""The topic of Mesa whose effect is shown by a build without it."""
 
 
 def steps(context: Context, *, aside: bool = False) -> list[AnyStep]:
-    """Every step that the board's image can need; with ``aside`` also the environments beside it."""
+    """Every step that the board's image can need; with ``aside`` also what no image has in it:
+    the environments beside it, our own code for labs, and Mesa with and without its patches."""
     board = context.board
     kernel_step = _kernel(context, board.kernel.recipe)
     overlays = loader.overlays_step(
@@ -36,7 +39,24 @@ def steps(context: Context, *, aside: bool = False) -> list[AnyStep]:
         _recipe(context, "image", recipes.ImageRecipe),
         image.Parts(kernel_step.name, root.name, overlays.name, loader_name),
     )
+    if aside:
+        made += _lab(context, {step.name for step in made})
     return [*_environments(context, made, ASIDE if aside else set()), *made]
+
+
+def _lab(context: Context, there: set[str]) -> list[AnyStep]:
+    """What ``invoke align-hunt`` runs: a Mesa without the topic shows what the topic is for."""
+    made: list[AnyStep] = []
+    for name in context.project.recipes():
+        found = context.project.recipe(name)
+        if isinstance(found, recipes.NativeRecipe):
+            made.append(native.step(context, found))
+        if isinstance(found, recipes.MesonRecipe):
+            if name not in there:
+                made.append(meson.step(context, found))
+            if ALIGNED in found.patches:
+                made.append(meson.step(context, found, without=(ALIGNED,)))
+    return made
 
 
 def image_targets(context: Context) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def bringup(
         qemu=_options(u_boot, device),
         recording=Path(recording) if recording else None,
     )
-    image, manifest = _built(asked)
+    image, manifest = built(asked)
     return run(
         image if target == "qemu" else None,
         asked.context.board,
@@ -57,7 +57,7 @@ def qemu(root: Path, board: str, variant: str, u_boot: bool, device: str) -> int
     from boardwright.targets.qemu import interactive
 
     asked = request(root, board, variant)
-    image, _ = _built(asked)
+    image, _ = built(asked)
     print("Ctrl-A X ends the emulator; the image is not written", file=sys.stderr)
     return interactive(
         image, asked.context.board.emulation, environment(asked, QEMU_ENVIRONMENT), _options(u_boot, device)
@@ -70,7 +70,7 @@ def _options(u_boot: bool, device: str) -> machine.Options:
     return Options(u_boot=u_boot, devices=tuple(device.split()))
 
 
-def _built(asked: Request) -> tuple[Path, dict[str, Any]]:
+def built(asked: Request) -> tuple[Path, dict[str, Any]]:
     """The published image and its manifest. Raises ``InputError`` when it was never built."""
     image, manifest = asked.out / f"{asked.board_name}.img", asked.out / "manifest.json"
     variant = f" --variant {asked.variant}" if asked.variant else ""

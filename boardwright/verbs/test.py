@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-TOOLS = {"BOARDWRIGHT_TEST_TOOLS": "tools-image", "BOARDWRIGHT_TEST_QEMU": "tools-qemu"}
+TOOLS = {
+    "BOARDWRIGHT_TEST_TOOLS": "tools-image",
+    "BOARDWRIGHT_TEST_QEMU": "tools-qemu",
+    "BOARDWRIGHT_TEST_CROSS": "tools-mesa",
+}
 """Where tests find the environments whose real programs they run."""
 
 

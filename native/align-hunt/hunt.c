@@ -11,10 +11,12 @@
  * is fatal); it gets every SIGBUS that is none of ours. Other deaths by a signal are reported on the way. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -215,6 +217,38 @@ PUBLIC int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 		errno = error;
 	return error ? -1 : 0;
 }
+
+/* Whether a descriptor is a PCI BAR's: a program that mapped none has proven nothing. */
+static bool is_bar(int fd)
+{
+	char link[32] = "/proc/self/fd/", target[256];
+	char digits[12];
+	unsigned at = sizeof digits - 1;
+	if (fd < 0)
+		return false;
+	digits[at] = 0;
+	for (unsigned left = (unsigned)fd; left || at == sizeof digits - 1; left /= 10)
+		digits[--at] = (char)('0' + left % 10);
+	strcat(link, digits + at);
+	long length = syscall(SYS_readlinkat, AT_FDCWD, link, target, sizeof target - 1);
+	if (length <= 0)
+		return false;
+	target[length] = 0;
+	return !strncmp(target, "/sys/", 5) && strstr(target, "/resource");
+}
+
+PUBLIC void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	static void *(*function)(void *, size_t, int, int, int, off_t);
+	if (!function)
+		function = (void *(*)(void *, size_t, int, int, int, off_t))real("mmap");
+	void *got = function(at, size, protection, flags, fd, offset);
+	if (got != MAP_FAILED && is_bar(fd))
+		report_mapping();
+	return got;
+}
+
+PUBLIC void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
 
 /* Code that faulted must still be there to be named when we report. */
 PUBLIC int dlclose(void *handle)

@@ -38,8 +38,16 @@ void report_prepare(const char *where, const char *how)
 	}
 }
 
+static _Atomic uint64_t mappings;
+
+void report_mapping(void)
+{
+	mappings++;
+}
+
 void report_forget(void)
 {
+	mappings = 0;
 	sites_clear();
 	writer = 0;
 }
@@ -240,6 +248,7 @@ static void write_report(int signal)
 	number("sites", totals.sites);
 	number("faults", totals.faults);
 	number("lost", atomic_load(&sites_lost));
+	number("mappings", mappings);
 	number("signal", (uint64_t)signal);
 	finish(fd, "}}");
 	if (destination[0])

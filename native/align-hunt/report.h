@@ -3,7 +3,7 @@
  *
  *   {"program": NAME, "pid": N, "mode": "count" | "stop"}
  *   {"site": {...}}                      see docs/align-hunt.md
- *   {"end": {"sites": N, "faults": N, "lost": N, "signal": N}} */
+ *   {"end": {"sites": N, "faults": N, "lost": N, "mappings": N, "signal": N}} */
 #pragma once
 
 /* Write it, once; later calls do nothing. Safe in a signal handler. `signal`: the one that ends us, or 0. */
@@ -14,3 +14,6 @@ void report_prepare(const char *destination, const char *mode);
 
 /* In a child of fork(): what the parent counted is the parent's to report. */
 void report_forget(void);
+
+/* Count a mapping of a PCI BAR. */
+void report_mapping(void);
