@@ -79,6 +79,7 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
         "recording": "the console.cast that target replay plays",
         "budget": "seconds from power-on to a shell",
         "device": "another -device for QEMU, such as ati-vga,model=rv100",
+        "noncoherent": "tell the kernel that QEMU's PCIe does not snoop the caches, as the board's does not",
     }
 )
 @verb
@@ -91,12 +92,13 @@ def bringup(
     recording: str = "",
     budget: str = "900",
     device: str = "",
+    noncoherent: bool = False,
 ) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
 
     seconds = whole("--budget", budget, 900)
-    return bringup(ROOT, board, variant, target, u_boot, recording, seconds, device)
+    return bringup(ROOT, board, variant, target, u_boot, recording, seconds, device, coherent=not noncoherent)
 
 
 @task(

@@ -43,7 +43,7 @@ def read(data: bytes) -> Tree:
 def _read(data: bytes) -> Tree:
     tree: Tree = {}
     path: list[str] = []
-    for kind, name, value in _tokens(data):
+    for kind, name, value, _ in _tokens(data):
         if kind == _BEGIN_NODE:
             path.append(name)
             tree[_joined(path)] = {}
@@ -56,17 +56,35 @@ def _read(data: bytes) -> Tree:
     return tree
 
 
+def without(data: bytes, path: str, name: str) -> bytes:
+    """The same tree without a property: FDT_NOP in its place, so that nothing moves.
+
+    Raises :class:`NotATree`, also when the node at ``path`` has no such property.
+    """
+    size, node = total_size(data), []
+    for kind, found, value, start in _tokens(data[:size]):
+        if kind == _BEGIN_NODE:
+            node.append(found)
+        elif kind == _PROP and found == name and _joined(node) == path:
+            count = 3 + -(-len(value) // 4)
+            return data[:start] + struct.pack(">I", _NOP) * count + data[start + 4 * count :]
+        elif kind == _END_NODE:
+            node.pop()
+    raise NotATree(f"expected a property {name} of {path}, found none")
+
+
 def _joined(path: list[str]) -> str:
     if not path:
         raise ValueError("a property outside every node")
     return "/" + "/".join(path[1:])
 
 
-def _tokens(data: bytes) -> Iterator[tuple[int, str, bytes]]:
-    """Begin, end and property tokens of the structure block, with names and values."""
+def _tokens(data: bytes) -> Iterator[tuple[int, str, bytes, int]]:
+    """Begin, end and property tokens of the structure block: kind, name, value, where it starts."""
     position, strings = struct.unpack_from(">2I", data, 8)
     while True:
-        (token,) = struct.unpack_from(">I", data, position)
+        start = position
+        (token,) = struct.unpack_from(">I", data, start)
         position += 4
         if token == _END:
             return
@@ -82,7 +100,7 @@ def _tokens(data: bytes) -> Iterator[tuple[int, str, bytes]]:
             raise ValueError(f"token {token:#x} at {position - 4:#x}")
         position = -(-position // 4) * 4
         if token != _NOP:
-            yield token, name, value
+            yield token, name, value, start
 
 
 def _string(data: bytes, start: int) -> str:

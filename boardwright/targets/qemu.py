@@ -31,6 +31,7 @@ U_BOOT = "/usr/lib/u-boot/qemu_arm64/u-boot.bin"
 _INSIDE = "/run/target"
 _IMAGE = "/run/image"
 FILES = "/run/files"
+_TREE = "virt.dtb"
 _START_SECONDS = 60.0
 _END_SECONDS = 5.0
 
@@ -41,6 +42,8 @@ class Options:
 
     ``arguments``: further QEMU arguments, such as a ``-drive`` for one of the devices.
     ``files``: host files that QEMU may read, as ``/run/files/<name>``; the sandbox shows it no others.
+    ``coherent``: whether the device tree says that PCIe snoops the processor's caches. QEMU's does, as memory
+    is one; the kernel believes the tree, so it can be shown there how it treats a port that does not.
     """
 
     u_boot: bool = False
@@ -48,6 +51,7 @@ class Options:
     devices: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     files: Mapping[str, Path] = field(default_factory=dict)
+    coherent: bool = True
 
 
 class Machine:
@@ -122,9 +126,12 @@ def boot_entry(image: Path, root: Path, directory: Path) -> extlinux.Entry:
 
 def _base(image: Path, emulation: Emulation, root: Path, directory: Path, options: Options) -> list[str]:
     _make_disk(image, root, directory, options.grow_by)
+    board = [
+        "-M", emulation.machine, "-cpu", emulation.cpu, "-smp", str(emulation.cpus),
+        "-m", f"{emulation.memory // 2**20}M",
+    ]  # fmt: skip
     machine = [
-        PROGRAM, "-M", emulation.machine, "-cpu", emulation.cpu, "-smp", str(emulation.cpus),
-        "-m", f"{emulation.memory // 2**20}M", "-rtc", "base=utc", "-nodefaults", "-display", "none",
+        PROGRAM, *board, "-rtc", "base=utc", "-nodefaults", "-display", "none",
         "-drive", f"if=none,id=disk,format=qcow2,file={_INSIDE}/disk.qcow2,discard=unmap",
         "-device", "virtio-blk-pci,drive=disk", "-device", "virtio-rng-pci",
     ]  # fmt: skip
@@ -132,9 +139,29 @@ def _base(image: Path, emulation: Emulation, root: Path, directory: Path, option
         machine += ["-bios", U_BOOT]
     else:
         machine += _direct_boot(image, root, directory)
+    if not options.coherent:
+        _without_snooping(image, root, directory, board)
+        machine += ["-dtb", f"{_INSIDE}/{_TREE}"]
     for device in options.devices:
         machine += ["-device", device]
     return [*machine, *options.arguments]
+
+
+def _without_snooping(image: Path, root: Path, directory: Path, board: list[str]) -> None:
+    """Leave QEMU's own device tree in ``directory``, in which no PCIe port is ``dma-coherent``."""
+    from boardwright.sealed import fdt
+
+    machine, *rest = board[1:]
+    dump = [PROGRAM, "-M", f"{machine},dumpdtb={_INSIDE}/{_TREE}", *rest, "-display", "none"]
+    result = _tool(root, image, directory, dump)
+    try:
+        data = (directory / _TREE).read_bytes()
+        for path, properties in fdt.read(data).items():
+            if path.startswith("/pcie@") and "dma-coherent" in properties:
+                data = fdt.without(data, path, "dma-coherent")
+    except (OSError, fdt.NotATree) as error:
+        raise HostError(f"QEMU gave no device tree: {result.stderr.strip() or error}") from error
+    (directory / _TREE).write_bytes(data)
 
 
 def _direct_boot(image: Path, root: Path, directory: Path) -> list[str]:

@@ -27,6 +27,8 @@ def bringup(
     recording: str,
     budget: int,
     device: str = "",
+    *,
+    coherent: bool = True,
 ) -> int:
     """Boot the built image on ``target`` and run the checks: 0 passed, 1 the product failed, 3 the lab."""
     from boardwright.bringup.bench import Options
@@ -38,7 +40,7 @@ def bringup(
     options = Options(
         target="replay" if target == "replay" else "qemu",
         budget=float(budget),
-        qemu=_options(u_boot, device),
+        qemu=_options(u_boot, device, coherent),
         recording=Path(recording) if recording else None,
     )
     image, manifest = built(asked)
@@ -64,10 +66,10 @@ def qemu(root: Path, board: str, variant: str, u_boot: bool, device: str) -> int
     )
 
 
-def _options(u_boot: bool, device: str) -> machine.Options:
+def _options(u_boot: bool, device: str, coherent: bool = True) -> machine.Options:
     from boardwright.targets.qemu import Options
 
-    return Options(u_boot=u_boot, devices=tuple(device.split()))
+    return Options(u_boot=u_boot, devices=tuple(device.split()), coherent=coherent)
 
 
 def built(asked: Request) -> tuple[Path, dict[str, Any]]:

@@ -99,3 +99,30 @@ def test_cells_are_big_endian_words_and_nothing_else() -> None:
     assert fdt.cells(b"\0\0\0\1\x20\0\0\0") == (1, 0x2000_0000)
     with pytest.raises(fdt.NotATree, match="found 3 bytes"):
         fdt.cells(b"abc")
+
+
+TREE: Node = {
+    "model": b"board\0",
+    "pcie@10": {"dma-coherent": b"", "reg": b"\0\0\0\1", "child": {"dma-coherent": b""}},
+}
+
+
+def test_a_property_is_taken_out_of_one_node_and_everything_else_stays() -> None:
+    before = flattened(TREE)
+    after = fdt.without(before, "/pcie@10", "dma-coherent")
+    assert len(after) == len(before)
+    tree = fdt.read(after)
+    assert tree["/pcie@10"] == {"reg": b"\0\0\0\1"}
+    assert tree["/pcie@10/child"] == {"dma-coherent": b""}
+
+
+def test_a_property_with_a_value_of_odd_length_leaves_a_tree_that_can_be_read() -> None:
+    assert fdt.read(fdt.without(flattened(TREE), "/", "model"))["/"] == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/pcie@10", "model"), ("/pcie@11", "reg"), ("/", "dma-coherent")]
+)
+def test_a_property_that_is_not_there_is_refused(path: str, name: str) -> None:
+    with pytest.raises(fdt.NotATree, match=f"expected a property {name} of {path}"):
+        fdt.without(flattened(TREE), path, name)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from boardwright.console.console import Console
 from boardwright.console.errors import BoardFailed
 from boardwright.errors import HostError, ProductError
 from boardwright.schema.board import Emulation
+from boardwright.sealed import fdt
 from boardwright.targets import qemu
 
 EXTLINUX = "default b\nlabel b\n linux /Image\n append root=PARTUUID=12 rw\n"
@@ -50,6 +52,28 @@ def test_u_boot_finds_the_image_and_says_that_the_kernel_is_none(image: Path) ->
     assert "u-boot" in console.watch.milestones
     assert "loader" in str(caught.value)
     assert digest(image) == before
+
+
+def test_a_machine_whose_pcie_does_not_snoop_differs_in_that_alone(
+    image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[bool, fdt.Tree] = {}
+
+    def look(coherent: bool) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            monkeypatch.setattr(fdt, "without", erase if not coherent else lambda data, *_: data)
+            command = qemu._base(image, MACHINE, qemu_root(), Path(name), qemu.Options(coherent=False))
+            assert command[command.index("-dtb") + 1] == "/run/target/virt.dtb"
+            seen[coherent] = fdt.read((Path(name) / "virt.dtb").read_bytes())
+
+    erase = fdt.without
+    look(True)
+    look(False)
+    path = next(node for node in seen[True] if node.startswith("/pcie@") and node.count("/") == 1)
+    assert seen[True][path].pop("dma-coherent") == b""
+    for tree in seen.values():
+        tree["/chosen"].clear()  # seeds, new in each run
+    assert seen[True] == seen[False]
 
 
 def test_a_device_that_qemu_does_not_know_is_told_with_qemus_own_words(image: Path) -> None:
