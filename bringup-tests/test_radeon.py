@@ -1,0 +1,157 @@
+"""A Radeon's memory as the kernel and as programs see it: docs/patches/.
+
+Behaviour where it shows (Device memory faults on an unaligned access), page tables and probes where it does
+not. The rows need a card that the radeon driver drives: in the board's slot, or QEMU's ati-vga.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass
+
+import pytest
+
+from boardwright.bringup.plugin import Check
+from boardwright.console.console import Console
+from boardwright.errors import HostError
+from boardwright.hunt import lab
+
+NORMAL, NORMAL_NC = "MEM/NORMAL", "MEM/NORMAL-NC"
+DEVICE = {"nGnRE": "DEVICE/nGnRE", "nGnRnE": "DEVICE/nGnRnE"}
+"""Attributes as the kernel's page-table dump names them (kernel 7.3 arch/arm64/mm/ptdump.c)."""
+ATTRIBUTES = {0: NORMAL, 1: NORMAL, 2: NORMAL_NC, 3: DEVICE["nGnRnE"], 4: DEVICE["nGnRE"]}
+"""By index in a page's protection, bits 4 to 2 (kernel 7.3 arch/arm64/include/asm/memory.h, MT_*)."""
+_TRACING = "/sys/kernel/tracing"
+_PROBE = "p:boardwright/page vmf_insert_pfn_prot prot=%x3:x64"
+"""The fourth argument is the protection (kernel 7.3 mm/memory.c; AAPCS64 passes it in x3)."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card that radeon drives. ``device_memory``: ttm's parameter; None in a kernel without that topic."""
+
+    address: str
+    coherent: bool
+    announced: bool
+    device_memory: str | None
+
+
+@pytest.fixture
+def card(console: Console) -> Card:
+    console.run("modprobe radeon", 120)
+    found = console.run("ls -d /sys/bus/pci/drivers/radeon/0*").output.split()
+    if not found:
+        pytest.skip("no card is driven by radeon")
+    snoops = console.run(f"test -e {found[0]}/../of_node/dma-coherent").status == 0
+    said = console.run('dmesg | grep -c "radeon.*DMA doesn\'t snoop the CPU caches"').line
+    mode = console.run("cat /sys/module/ttm/parameters/device_memory")
+    return Card(found[0].rpartition("/")[2], snoops, said != "0", mode.line if mode.status == 0 else None)
+
+
+@pytest.fixture
+def programs(console: Console) -> str:
+    """Where the programs of the lab are on the board."""
+    if not lab.unpack(console, "lab", "/run/lab"):
+        pytest.skip("the programs of the lab are not there: --lab brings them")
+    return "/run/lab"
+
+
+def test_card(console: Console, card: Card, check: Check) -> None:
+    """radeon binds its card and keeps the display"""
+    log = console.run("dmesg | grep -E 'radeon|\\[drm'", 60).output
+    rings = re.findall(r"ring test on (\d+) succeeded", log)
+    failed = re.findall(r"ring (?:\d+ )?test failed \(.*?\)\)?", log)
+    shown = failed[0] if failed else f"rings {' '.join(rings) or 'none'} succeed"
+    check.measure("ring tests", shown, "emulated cards execute no commands: failed is right there")
+    nodes = console.run(f"ls /sys/bus/pci/devices/{card.address}/drm").output.split()
+    check.require(any(node.startswith("card") for node in nodes), f"no display node: {nodes or 'nothing'}")
+    check.require(bool(rings or failed), "the driver's log has no ring test, passed or failed")
+
+
+def test_coherence_is_said(card: Card, check: Check) -> None:
+    """radeon says whether its DMA snoops the caches"""
+    if card.device_memory is None:
+        pytest.skip("this kernel has not the topic radeon-noncoherent")
+    text = {True: "snoops", False: "does not snoop"}
+    check.equal("DMA", text[not card.announced], text[card.coherent])
+
+
+def test_card_memory_for_programs(console: Console, card: Card, programs: str, check: Check) -> None:
+    """card memory is mapped for programs as asked"""
+    mode = card.device_memory or "off"
+    expected = NORMAL_NC if mode == "off" else DEVICE[mode]
+    row, attributes = _mapped(console, programs, "vram")
+    check.equal("bytes", row["bytes"], "right")
+    check.equal("an unaligned access", row["unaligned"], "taken" if mode == "off" else "alignment fault")
+    if attributes:
+        check.equal("attributes", attributes, expected)
+
+
+@pytest.mark.parametrize("kind", ["gtt", "gtt-wc"])
+def test_system_memory_for_programs(
+    kind: str, console: Console, card: Card, programs: str, check: Check
+) -> None:
+    """system memory of the card ({kind}) is mapped for programs as its coherence asks"""
+    cached = card.coherent or card.device_memory is None
+    row, attributes = _mapped(console, programs, kind)
+    check.equal("bytes", row["bytes"], "right")
+    check.equal("an unaligned access", row["unaligned"], "taken")
+    if attributes:
+        check.equal("attributes", attributes, NORMAL if cached else NORMAL_NC)
+
+
+def test_memory_for_the_kernel(console: Console, card: Card, check: Check) -> None:
+    """the kernel's own mappings of the card's buffers are as asked"""
+    console.run("sysctl -qw kernel.kptr_restrict=1")
+    areas = console.run("grep -E '\\[ttm\\]|\\[radeon\\]' /proc/vmallocinfo", 60)
+    if areas.status == 1:
+        pytest.skip("the kernel maps none of the card's buffers for itself")
+    mode, patched = card.device_memory or "off", card.device_memory is not None
+    system = NORMAL if card.coherent or not patched else NORMAL_NC
+    wanted = {"vram": NORMAL_NC if mode == "off" else DEVICE[mode], "system": system}
+    found: dict[str, set[str]] = {"vram": set(), "system": set()}
+    for line in areas.output.splitlines():
+        start, _, end = line.split()[0].partition("-")
+        kind = "system" if line.endswith("vmap") or " vmap" in line else "vram"
+        if kind == "vram" and "ttm" not in line:
+            continue  # registers
+        found[kind] |= _attributes(console, start, end)
+    if not any(found.values()):
+        pytest.skip("the kernel does not show its page tables (CONFIG_PTDUMP_DEBUGFS)")
+    for kind, attributes in found.items():
+        if attributes:
+            check.equal(kind, " ".join(sorted(attributes)), wanted[kind])
+
+
+def _attributes(console: Console, start: str, end: str) -> set[str]:
+    """What the kernel's page tables say of the addresses from ``start`` to ``end``."""
+    inside = f'split($1, r, "-") && r[1] < "{end}" && r[2] > "{start}"'
+    table = console.run(f"awk {shlex.quote(inside)} /sys/kernel/debug/kernel_page_tables", 120)
+    return set(re.findall(r"(?:MEM|DEVICE)/[A-Za-z-]+", table.output))
+
+
+def _mapped(console: Console, programs: str, kind: str) -> tuple[dict[str, str], str | None]:
+    """How a buffer behaves for a program, and the attributes its pages were given."""
+    console.run(f"mountpoint -q {_TRACING} || mount -t tracefs tracefs {_TRACING}")
+    ready = console.run(
+        f"cd {_TRACING} && echo > trace && echo 1 > events/boardwright/page/enable || "
+        f"echo '{_PROBE}' >> kprobe_events && echo 1 > events/boardwright/page/enable"
+    )
+    try:
+        answer = console.run(f"{programs}/radeon-lab {kind}", 60)
+    finally:
+        seen = console.run(
+            f"cd {_TRACING} && echo 0 > events/boardwright/page/enable; grep -o 'prot=.*' trace"
+        )
+    if answer.status != 0:
+        raise HostError(f"radeon-lab: {answer.line}")
+    row: dict[str, str] = json.loads(answer.line)
+    if ready.status != 0:
+        return row, None
+    found = {
+        ATTRIBUTES.get(int(value, 16) >> 2 & 7, "?")
+        for value in re.findall("prot=(0x[0-9a-f]+)", seen.output)
+    }
+    return row, " ".join(sorted(found)) or None
