@@ -44,7 +44,11 @@ def card(console: Console) -> Card:
     found = console.run("ls -d /sys/bus/pci/drivers/radeon/0*").output.split()
     if not found:
         pytest.skip("no card is driven by radeon")
-    snoops = console.run(f"test -e {found[0]}/../of_node/dma-coherent").status == 0
+    upwards = (
+        f'p=$(readlink -f {found[0]}); while [ "$p" != /sys ]; do '
+        "test -e $p/of_node/dma-coherent && echo yes && break; p=${p%/*}; done"
+    )
+    snoops = console.run(upwards).line == "yes"
     said = console.run('dmesg | grep -c "radeon.*DMA doesn\'t snoop the CPU caches"').line
     mode = console.run("cat /sys/module/ttm/parameters/device_memory")
     return Card(found[0].rpartition("/")[2], snoops, said != "0", mode.line if mode.status == 0 else None)
