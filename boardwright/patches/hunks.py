@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 MOST_FUZZ = 3
 """Context lines that a search for "would apply with fuzz" ignores at most: the context of a diff."""
 
@@ -83,7 +83,7 @@ def _file_starts(lines: Sequence[str]) -> Iterator[int]:
     """Indices of ``---`` headers; the counts of hunks tell them from removed lines that look so."""
     index = 0
     while index < len(lines):
-        if match := _HEAD.match(lines[index]):
+        if match := HEAD.match(lines[index]):
             index = _hunk_end(lines, index, match)
             continue
         if (
@@ -115,7 +115,7 @@ def _file(lines: Sequence[str], start: int, end: int) -> FileDiff:
     old, new = (_name(lines[start + offset]) for offset in (0, 1))
     hunks: list[Hunk] = []
     index = start + 2
-    while index < end and (match := _HEAD.match(lines[index])):
+    while index < end and (match := HEAD.match(lines[index])):
         after = _hunk_end(lines, index, match)
         hunks.append(_hunk(len(hunks) + 1, match, lines[index + 1 : after]))
         index = after

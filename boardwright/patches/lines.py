@@ -21,7 +21,7 @@ from boardwright.schema.suggest import nearest
 KERNEL = "kernel"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     """A source line of a collection: the recipe that stands for it, and its lock."""
 

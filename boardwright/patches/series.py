@@ -79,6 +79,19 @@ class Series:
             return section.content
         return (*self.everywhere, *section.content)
 
+    def patches(self, line: str) -> tuple[str, ...]:
+        """The patches of ``line``; none when the series has none for it, or says nothing about it."""
+        section = self.section(line)
+        if section and isinstance(section.content, Absent):
+            return ()
+        return (*self.everywhere, *(section.content if section else ()))  # type: ignore[misc]
+
+    @property
+    def named(self) -> set[str]:
+        """Every patch that some line gets."""
+        content = (section.content for section in self.sections if not isinstance(section.content, Absent))
+        return {*self.everywhere, *(name for names in content for name in names)}
+
     def section(self, line: str) -> Section | None:
         """The section that names ``line``."""
         return next((section for section in self.sections if line in section.lines), None)
@@ -147,17 +160,24 @@ def _order(root: Path, collection: str) -> list[tuple[int, str]]:
     return [(row, name) for row, name in rows if name]
 
 
-def parse(text: str, file: str, patches: Collection[str], known: Collection[str] | None = None) -> Series:
+def parse(
+    text: str,
+    file: str,
+    patches: Collection[str],
+    known: Collection[str] | None = None,
+    *,
+    stray: bool = False,
+) -> Series:
     """A series from its text; ``patches`` are the patch files beside it, ``known`` the project's lines.
 
     Raises ``InputError`` (or ``InputErrors`` for several), each with its line. Without ``known`` every
-    word of the form 7.3 counts as a line.
+    word of the form 7.3 counts as a line. With ``stray`` a patch may stand in no section.
     """
     parser = _Parser(file, set(patches), known)
     for row, raw in enumerate(text.splitlines(), start=1):
         if line := _COMMENT.sub("", raw).strip():
             parser.take(row, line)
-    return parser.finished()
+    return parser.finished(stray)
 
 
 @dataclass(slots=True)
@@ -231,7 +251,7 @@ class _Parser:
             self._fault(row, "expected no patch below none:", _EITHER)
         section.names.setdefault(name, row)
 
-    def finished(self) -> Series:
+    def finished(self, stray: bool) -> Series:
         everywhere = tuple(self.everywhere.names)
         for section in self.sections:
             if not section.names and section.absent is None and not everywhere:
@@ -239,7 +259,7 @@ class _Parser:
                 found = f"expected patches or none: in section [{lines}], found nothing"
                 self._fault(section.row, found, _EITHER)
         named = {*everywhere, *(name for section in self.sections for name in section.names)}
-        for name in sorted(self.patches - named):
+        for name in sorted(self.patches - named if not stray else ()):
             self._fault(0, f"{name} stands in no section", "name it in the series, or remove it")
         if len(self.errors) > 1:
             raise InputErrors(self.errors)
