@@ -28,11 +28,21 @@ MANIFEST: dict[str, Any] = {
 BOARD = Project(Path(__file__).parents[2]).board("rock5b")
 
 
+def recorded_checks(out: Path) -> Path:
+    """A directory with the checks whose commands the recordings answer."""
+    checks = out / "checks"
+    checks.mkdir(exist_ok=True)
+    link = checks / "test_boot.py"
+    if not link.exists():
+        link.symlink_to(Path(__file__).parents[2] / "bringup-tests/test_boot.py")
+    return checks
+
+
 def run(
     recording: str, out: Path, manifest: dict[str, Any] | None = None
 ) -> tuple[int, dict[str, dict[str, Any]]]:
     """Exit status, and the checks by name."""
-    options = Options(target="replay", recording=DATA / f"{recording}.cast")
+    options = Options(target="replay", recording=DATA / f"{recording}.cast", tests=recorded_checks(out))
     status = bringup(None, BOARD, manifest or MANIFEST, Path("/nowhere"), out, options)
     found = json.loads((out / "bringup.json").read_text())
     assert found["exit_status"] == status
