@@ -9,7 +9,7 @@ from pathlib import Path
 
 from boardwright.errors import InputError
 from boardwright.patches import git, hunks
-from boardwright.patches.archive import text
+from boardwright.patches.archive import raw, text
 from boardwright.patches.edit import BASE
 from boardwright.patches.gitstream import NOTES, Message, message
 from boardwright.patches.lines import Line
@@ -27,20 +27,18 @@ class Committed:
     before: Mapping[str, str | None]
     after: Mapping[str, str | None]
 
-    @property
-    def patch(self) -> str:
-        """The text of its patch file."""
-        return self.message.head + self.diff
+    def patch(self, old: bytes | None) -> bytes:
+        """The text of its patch file; of ``old``, the file it came from, as much as is still true."""
+        kept = _parsed(old)
+        if old is None or kept is None or not self.does(kept):
+            return raw(self.message.head + self.diff)
+        head = message(kept.head, "")
+        if (head.text, head.author) == (self.message.text, self.message.author):
+            return old
+        return raw(self.message.head + text(old)[len(kept.head) :])
 
-    def same_as(self, content: bytes) -> bool:
-        """Whether a patch file says and does what this commit does, whatever its hunks' line numbers."""
-        try:
-            patch = hunks.parse(text(content))
-        except hunks.DiffError:
-            return False
-        head = message(patch.head, "")
-        if (head.text, head.author) != (self.message.text, self.message.author):
-            return False
+    def does(self, patch: hunks.Patch) -> bool:
+        """Whether a patch makes the change of this commit, whatever its hunks' line numbers."""
         now = dict(self.before)
         if set(patch.paths) != set(now):
             return False
@@ -49,6 +47,13 @@ class Committed:
             if any(outcome.state != "applies" for outcome in outcomes):
                 return False
         return now == self.after
+
+
+def _parsed(content: bytes | None) -> hunks.Patch | None:
+    try:
+        return None if content is None else hunks.parse(text(content))
+    except hunks.DiffError:
+        return None
 
 
 def require_ours(directory: Path, line: Line, topic: str) -> None:
@@ -105,8 +110,9 @@ def _commit(directory: Path, name: str) -> Committed:
 def _files(
     directory: Path, subject: str, parent: str, name: str
 ) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    raw = git.text(directory, "diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", parent, name)
-    fields = raw.split("\0")
+    fields = git.text(directory, "diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", parent, name).split(
+        "\0"
+    )
     before: dict[str, str | None] = {}
     after: dict[str, str | None] = {}
     for head, path in zip(fields[::2], fields[1::2], strict=False):

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from boardwright.errors import InputError
 from boardwright.patches import status
-from boardwright.patches.archive import raw, text
+from boardwright.patches.archive import text
 from boardwright.patches.commits import Committed, committed, require_ours
 from boardwright.patches.gitstream import message
 from boardwright.patches.hunks import DiffError
@@ -70,11 +71,13 @@ def refresh(
     files = {path.name: path.read_bytes() for path in sorted(home.glob("*.patch"))}
     series = read(root, line.collection, topic, names)
     commits = _named(committed(directory), topic, series.patches(line.name), files)
-    changed = {
-        name: raw(commit.patch)
-        for name, commit in commits.items()
-        if name not in files or not commit.same_as(files[name])
-    }
+    if not commits:
+        raise InputError(
+            f"there is no commit of {topic} in {directory}",
+            hint=f"a line that needs no patches says so: none: <reason> below [{line.name}] in its series",
+        )
+    texts = {name: commit.patch(files.get(name)) for name, commit in commits.items()}
+    changed = {name: content for name, content in texts.items() if content != files.get(name)}
     others = Others(root, topic, [one for one in around if one is not line], names, cache, note)
     shared = shareable(others, series, files, changed)
     final: dict[str, str] = {}

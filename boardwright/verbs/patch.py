@@ -51,6 +51,8 @@ def status(root: Path, topic: str, line: str, as_json: bool) -> int:
         print(json.dumps(rows(verdicts), indent=2))
     else:
         print("\n".join([*table(verdicts), *remarks(verdicts), *failures(red)]))
+    for collection in dict.fromkeys(verdict.line.collection for verdict in verdicts):
+        require_order(root, collection)
     return ExitStatus.PRODUCT if red else ExitStatus.OK
 
 
@@ -60,7 +62,6 @@ def _verdicts(root: Path, topic: str, line: str) -> list[Verdict]:
     known = all_lines(load_project(root))
     verdicts: list[Verdict] = []
     for one in asked_lines(root, known, topic, line):
-        require_order(root, one.collection)
         names = [other.name for other in known if other.collection == one.collection]
         verdicts += judge(one, asked(root, one, names), cache_directory(), say)
     return [verdict for verdict in verdicts if topic in ("", verdict.topic)]
