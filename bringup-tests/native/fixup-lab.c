@@ -191,19 +191,18 @@
     COPIES(F, "1d", "8", "16", "24", "32")                                                     \
     COPIES(F, "2d", "8", "16", "24", "32")
 
-/* sp as base; only its low immediates can misalign, sp itself must not be */
+/* sp as base: it has to be aligned itself, only the offset may not be */
 #define STACK_FORMS(F)                                                                         \
     F("ldur x3, [sp, #3]")                                                                     \
     F("stur x3, [sp, #-9]")                                                                    \
     F("ldr q0, [sp, w6, sxtw]")                                                                \
     F("str w3, [sp, x2]")                                                                      \
-    F("ldp w3, w4, [sp, #4]")
+    F("ldr x3, [sp, #-9]!")
 
 /* Left alone by the fixup: misaligned they fault on every memory type */
 #define REFUSED_FORMS(F)                                                                       \
     F("ldxr x3, [x1]")                                                                         \
     F("ldaxr x3, [x1]")                                                                        \
-    F("stxr w4, x3, [x1]")                                                                     \
     F("ldar x3, [x1]")                                                                         \
     F("stlr x3, [x1]")                                                                         \
     F("ldadd x3, x4, [x1]")                                                                    \
@@ -211,10 +210,11 @@
     F("cas x3, x4, [x1]")
 
 #define SLOT(text)       text "\n\tret\n\t"
-#define STACK_SLOT(text) "mov x17, sp\n\tmov sp, x1\n\t" text "\n\tmov sp, x17\n\tret\n\t"
+#define STACK_SLOT(text) "mov x17, sp\n\tmov sp, x1\n\t" text "\n\tmov x1, sp\n\tmov sp, x17\n\tret\n\t"
 #define NAME(text)       text,
 
-__asm__(".pushsection .text\n\t.arch armv8.2-a\n\t.balign 16\n"
+__asm__(".pushsection .text\n\t.arch armv8.2-a\n\t.balign 16\n\t"
+        ".global form_slots, stack_slots, refused_slots, zero_block_slot\n"
         "form_slots:\n\t" FORMS(SLOT) "\n"
         "stack_slots:\n\t" STACK_FORMS(STACK_SLOT) "\n"
         "refused_slots:\n\t" REFUSED_FORMS(SLOT) "\n"
@@ -224,7 +224,7 @@ __asm__(".pushsection .text\n\t.arch armv8.2-a\n\t.balign 16\n"
 static const char *const form_names[] = {FORMS(NAME)};
 static const char *const stack_names[] = {STACK_FORMS(NAME)};
 static const char *const refused_names[] = {REFUSED_FORMS(NAME)};
-extern const uint32_t form_slots[][2], stack_slots[][5], refused_slots[][2], zero_block_slot[];
+extern const uint32_t form_slots[][2], stack_slots[][6], refused_slots[][2], zero_block_slot[];
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -505,13 +505,14 @@ static void test_stack_pointer(struct areas at) {
         long long fixed = counter("fixed");
         int result = compare(at, stack_slots[f], 0, 0, 11 + f, why, sizeof(why));
 
-        report(!result, "on: %s as on RAM, %lld fixed %s", stack_names[f], counter("fixed") - fixed, why);
+        fixed = counter("fixed") - fixed;
+        report(!result && fixed == 1, "on: %s as on RAM, %lld fixed %s", stack_names[f], fixed, why);
     }
 }
 
 static void test_refused(struct areas at) {
     bool lse = getauxval(AT_HWCAP) & (1 << 8); /* HWCAP_ATOMICS */
-    unsigned tried = lse ? COUNT(refused_names) : 5, bus = 0;
+    unsigned tried = lse ? COUNT(refused_names) : 4, bus = 0;
     long long fixed = counter("fixed"), unfixed = counter("unfixed");
 
     for (unsigned f = 0; f < tried; f++) {
