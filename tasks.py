@@ -80,6 +80,7 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
         "budget": "seconds from power-on to a shell",
         "device": "another -device for QEMU, such as ati-vga,model=rv100",
         "noncoherent": "tell the kernel that QEMU's PCIe does not snoop the caches, as the board's does not",
+        "lab": "with the lab's programs and a PCI BAR to map as Device memory; takes some minutes more",
     }
 )
 @verb
@@ -93,12 +94,15 @@ def bringup(
     budget: str = "900",
     device: str = "",
     noncoherent: bool = False,
+    lab: bool = False,
 ) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
 
     seconds = whole("--budget", budget, 900)
-    return bringup(ROOT, board, variant, target, u_boot, recording, seconds, device, coherent=not noncoherent)
+    return bringup(
+        ROOT, board, variant, target, u_boot, recording, seconds, device, coherent=not noncoherent, lab=lab
+    )
 
 
 @task(

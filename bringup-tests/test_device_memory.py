@@ -1,7 +1,7 @@
 """The Device memory lab: libc's copies and Mesa's helper on a PCI BAR, as Device memory and as Normal-NC.
 
 It needs what the board does not have by itself: a BAR of ivshmem-plain and the disk ``lab``
-(boardwright/hunt/lab.py), so `invoke bringup` skips it and says so.
+(boardwright/hunt/lab.py); `invoke bringup --lab` brings both.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def measured(bench_: Bench, console: Console, results: list[Measured]) -> list[M
 def _run(console: Console) -> list[Measured]:
     bar = lab.bar(console)
     if bar is None:
-        pytest.skip("the board has no BAR of RAM (ivshmem-plain) to map as Device memory")
+        pytest.skip("the board has no BAR of RAM (ivshmem-plain) to map as Device memory: --lab brings one")
     if not lab.unpack(console, "lab", DIRECTORY):
         pytest.skip("the board has no disk with the lab's programs")
     done = console.run(f"{DIRECTORY}/align-lab {bar}", SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from boardwright.build.step import Input, Step, Text
 from boardwright.errors import InputError, Place
@@ -49,6 +49,16 @@ def step(context: Context, recipe: MesonRecipe, without: Collection[str] = ()) -
         kept_tree=name,
         ccache=True,
     )
+
+
+def debs(context: Context, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The recipes of ``names`` that make a .deb, each with the name of its file."""
+    found: list[tuple[str, str]] = []
+    for name in names:
+        recipe = context.project.recipe(name)
+        if isinstance(recipe, MesonRecipe) and recipe.deb:
+            found.append((name, deb_name(recipe.deb, source_version(recipe, context.lock(name)))))
+    return found
 
 
 def source_version(recipe: MesonRecipe, lock: Lock) -> str:

@@ -29,6 +29,7 @@ def bringup(
     device: str = "",
     *,
     coherent: bool = True,
+    lab: bool = False,
 ) -> int:
     """Boot the built image on ``target`` and run the checks: 0 passed, 1 the product failed, 3 the lab."""
     from boardwright.bringup.bench import Options
@@ -37,13 +38,13 @@ def bringup(
     if target not in TARGETS:
         raise InputError(f"no target {target!r}", hint=f"targets are {' and '.join(TARGETS)}")
     asked = request(root, board, variant)
+    image, manifest = built(asked)
     options = Options(
         target="replay" if target == "replay" else "qemu",
         budget=float(budget),
-        qemu=_options(u_boot, device, coherent),
+        qemu=_with_lab(asked, u_boot, device, coherent) if lab else _options(u_boot, device, coherent),
         recording=Path(recording) if recording else None,
     )
-    image, manifest = built(asked)
     return run(
         image if target == "qemu" else None,
         asked.context.board,
@@ -52,6 +53,19 @@ def bringup(
         asked.out / "bringup",
         options,
     )
+
+
+def _with_lab(asked: Request, u_boot: bool, device: str, coherent: bool) -> machine.Options:
+    """The machine with the lab's PCI BAR and programs (boardwright/hunt/lab.py), built when missing."""
+    from dataclasses import replace
+
+    from boardwright.build import executor
+    from boardwright.hunt.lab import options
+    from boardwright.verbs.build import builder
+
+    entry = executor.build(asked.plan("lab"), builder(asked))["lab"]
+    lab = options({"lab": entry.out / "lab.tar"})
+    return replace(lab, u_boot=u_boot, devices=(*lab.devices, *device.split()), coherent=coherent)
 
 
 def qemu(root: Path, board: str, variant: str, u_boot: bool, device: str) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan
 from boardwright.build.publish import Artifact, is_current
+from boardwright.kinds.meson import debs
 from boardwright.verbs.common import Request, open_store, request, say
 
 if TYPE_CHECKING:
@@ -31,13 +32,16 @@ def build(root: Path, board: str, variant: str, jobs: int, step: str, every_step
 def published(asked: Request) -> list[Artifact]:
     """What ``out/<board>/`` holds."""
     board, kernel = asked.board_name, asked.context.board.kernel.recipe
+    root = asked.context.board.rootfs.recipe
+    built = getattr(asked.context.project.recipe(root), "built", [])
     return [
         Artifact(f"{board}.img", "image", f"{board}.img"),
         Artifact(f"{board}.bmap", "image", f"{board}.bmap"),
         Artifact(f"{board}.img.zst", "image-zst", f"{board}.img.zst"),
         Artifact("kernel.config", kernel, "config"),
         Artifact("System.map", kernel, "System.map"),
-        Artifact("packages.json", asked.context.board.rootfs.recipe, "packages.json"),
+        Artifact("packages.json", root, "packages.json"),
+        *(Artifact(deb, name, deb) for name, deb in debs(asked.context, built)),
     ]
 
 
