@@ -14,6 +14,8 @@ from typing import Any
 
 from boardwright.errors import HostError
 
+_NEAR = 0x1000
+"""Bytes behind a symbol's end that a function without a symbol may be; a stripped Mesa has megabytes."""
 _HEAD = ("count", "program", "object", "symbol", "called from", "instruction", "access", "address mod 16")
 
 
@@ -29,8 +31,8 @@ class Code:
     exact: bool
 
     def __str__(self) -> str:
-        """``memcpy+0x2c``; with ``~`` when the nearest symbol ends before the place."""
-        if not self.symbol:
+        """``memcpy+0x2c``; with ``~`` when the nearest symbol ends before the place; far from any, the address."""
+        if not self.symbol or not (self.exact or self.into < _NEAR):
             return f"0x{self.address:x}"
         return f"{'' if self.exact else '~'}{self.symbol}+0x{self.into:x}"
 
@@ -57,6 +59,11 @@ class Site:
     count: int
     emulated: bool
     caller: Code | None
+
+    @property
+    def place(self) -> Code:
+        """Where to look: the caller of a memory function, else the instruction itself."""
+        return self.caller or self.code
 
     @property
     def access(self) -> str:
@@ -200,9 +207,13 @@ def _row(site: Site) -> tuple[str, ...]:
 
 
 def _summary(report: Report) -> Sequence[str]:
-    objects = {(s.caller or s.code).file for s in report.sites}
-    found = f"{len(report.sites)} sites, {report.faults} faults"
-    lines = [f"{found}; to look at: {', '.join(sorted(objects))}"]
+    """How many, and the places to look at: several instructions of one memcpy are one."""
+    places: dict[Code, int] = {}
+    for site in report.sites:
+        places[site.place] = places.get(site.place, 0) + site.count
+    lines = [f"{len(report.sites)} sites, {report.faults} faults, {len(places)} places:"]
+    for place, count in sorted(places.items(), key=lambda item: (-item[1], str(item[0]))):
+        lines.append(f"{count:>8}  {place.file} {place}")
     if report.lost:
         lines.append(f"{report.lost} faults more had no room in the library's table")
     return lines

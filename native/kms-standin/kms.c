@@ -167,6 +167,9 @@ static int page_flip(int fd, const struct drm_mode_crtc_page_flip *flip)
 static int capability(struct drm_get_cap *cap)
 {
 	switch (cap->capability) {
+	case DRM_CAP_PRIME: /* the shim says import only, and GBM then wants dumb buffers for its surfaces */
+		cap->value = DRM_PRIME_CAP_IMPORT | DRM_PRIME_CAP_EXPORT;
+		return 0;
 	case DRM_CAP_TIMESTAMP_MONOTONIC:
 	case DRM_CAP_VBLANK_HIGH_CRTC:
 	case DRM_CAP_CRTC_IN_VBLANK_EVENT:

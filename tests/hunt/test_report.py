@@ -57,6 +57,25 @@ def test_a_symbol_that_ends_before_the_site_is_marked() -> None:
     assert "~glFlush+0x700" in table(parse(report(stripped)))
 
 
+def test_a_symbol_far_before_the_site_is_not_shown() -> None:
+    stripped = site(**code(GALLIUM, 0x149A2C, "radeon_drm_winsys_create", 0x100000, exact=False))
+    text = table(parse(report(stripped)))
+    assert "radeon_drm_winsys_create" not in text
+    assert "0x149a2c" in text
+
+
+def test_the_instructions_of_one_copy_are_one_place_to_look_at() -> None:
+    two = [site(4), site(5, instruction="3c9f00a1", address=668464)]
+    own = site(1, **code(GALLIUM, 0x20, "si_emit", 8))
+    del own["caller"]
+    lines = table(parse(report(*two, own))).splitlines()
+    assert lines[-3:] == [
+        "3 sites, 10 faults, 2 places:",
+        "       9  libgallium-25.0.7.so si_buffer_subdata+0x98",
+        "       1  libgallium-25.0.7.so si_emit+0x8",
+    ]
+
+
 def test_a_site_without_any_symbol_is_told_by_its_address() -> None:
     assert "0x999" in table(parse(report(site(**code("", 0x999, "", 0)))))
 
