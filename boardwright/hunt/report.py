@@ -31,7 +31,7 @@ class Code:
     exact: bool
 
     def __str__(self) -> str:
-        """``memcpy+0x2c``; with ``~`` when the nearest symbol ends before the place; far from any, the address."""
+        """``memcpy+0x2c``; ``~`` before a symbol that ends before the place; far from any, the address."""
         if not self.symbol or not (self.exact or self.into < _NEAR):
             return f"0x{self.address:x}"
         return f"{'' if self.exact else '~'}{self.symbol}+0x{self.into:x}"

@@ -45,6 +45,9 @@ def align_hunt(
         seconds=seconds,
         variables=_variables(env),
     )
+    _own_mesa(mesa)
+    if files and not Path(files).is_dir():
+        raise InputError("--files: expected a directory", place=Place(files))
     asked = request(root, board, variant)
     image, manifest = built(asked)
     out = asked.out / "align-hunt"
@@ -83,29 +86,35 @@ def _disks(asked: Request, mesa: str, files: str, out: Path) -> tuple[Path, dict
     from boardwright.kinds.meson import TREE
     from boardwright.verbs.build import builder
 
-    given = _given_mesa(mesa, out)
+    own = _own_mesa(mesa)
     tree = f"{MESA}-without-{TOPIC}" if mesa in (UNPATCHED, IMAGE) else MESA
-    wanted = [QEMU_ENVIRONMENT, LAB] + ([] if given else [tree])
+    wanted = [QEMU_ENVIRONMENT, LAB] + ([] if own else [tree])
     entries = executor.build(asked.plan(*wanted), builder(asked))
-    disks = {"lab": entries[LAB].out / f"{LAB}.tar", "mesa": given or entries[tree].out / TREE}
+    disks = {
+        "lab": entries[LAB].out / f"{LAB}.tar",
+        "mesa": _unpacked(own, out / "mesa.tar") if own else entries[tree].out / TREE,
+    }
     if files:
         disks["files"] = _packed(Path(files), out / "files.tar")
     return entries[QEMU_ENVIRONMENT].out / "root", disks
 
 
-def _given_mesa(mesa: str, out: Path) -> Path | None:
-    """The tarball of the user's own Mesa; a .deb is turned into one. None for one of ours."""
-    if mesa in (PATCHED, UNPATCHED, IMAGE):
+def _own_mesa(mesa: str) -> Path | None:
+    """The user's own Mesa; None for one of ours. Raises ``InputError`` when it is neither."""
+    words = [PATCHED, UNPATCHED, IMAGE]
+    if mesa in words:
         return None
     path = Path(mesa)
     if not path.is_file():
-        words = (PATCHED, UNPATCHED, IMAGE)
-        raise InputError(
-            f"expected {', '.join(words)}, a .tar or a .deb, found {mesa!r}", hint=nearest(mesa, list(words))
-        )
+        known = f"expected {', '.join(words)}, a .tar or a .deb, found {mesa!r}"
+        raise InputError(f"--mesa: {known}", hint=nearest(mesa, words))
+    return path
+
+
+def _unpacked(path: Path, tar: Path) -> Path:
+    """A tarball of what is in a .deb; any other file is taken for a tarball."""
     if path.suffix != ".deb":
         return path
-    tar = out / "mesa.tar"
     try:
         with tar.open("wb") as file:
             subprocess.run(["dpkg-deb", "--fsys-tarfile", str(path)], stdout=file, check=True)
@@ -114,13 +123,11 @@ def _given_mesa(mesa: str, out: Path) -> Path | None:
             "dpkg-deb, which opens a .deb, is not installed", hint="give a .tar instead"
         ) from None
     except subprocess.CalledProcessError:
-        raise InputError("not a .deb", place=Place(mesa)) from None
+        raise InputError("not a .deb", place=Place(str(path))) from None
     return tar
 
 
 def _packed(directory: Path, tar: Path) -> Path:
-    if not directory.is_dir():
-        raise InputError("expected a directory", place=Place(str(directory)))
     with tarfile.open(tar, "w") as archive:
         archive.add(directory, arcname=".")
     return tar
