@@ -49,9 +49,9 @@ def usage(cache: Path, store: Store) -> list[Usage]:
 
 
 def _directories(cache: Path) -> Iterator[tuple[str, Path]]:
-    trees = cache / "trees"
-    if trees.is_dir():
-        yield from (("tree", path) for path in sorted(trees.iterdir()) if path.is_dir())
+    for kind, name in (("tree", "trees"), ("source", "sources")):
+        if (cache / name).is_dir():
+            yield from ((kind, path) for path in sorted((cache / name).iterdir()) if path.is_dir())
     for kind, name in (("download", "downloads"), ("compiler cache", "ccache"), ("index", "apt")):
         if (cache / name).is_dir():
             yield kind, cache / name

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan, make
 from boardwright.build.step import Input, Step
 from boardwright.errors import InputError, Place
-from boardwright.kinds import environment
+from boardwright.kinds import environment, meson
 from boardwright.kinds.context import Context, download, script
 from boardwright.patches.lines import Line
 from boardwright.patches.series import topics as topics_of
 from boardwright.patches.staged import staged
-from boardwright.schema.recipe import EnvironmentRecipe, KernelRecipe
+from boardwright.schema.recipe import EnvironmentRecipe, KernelRecipe, MesonRecipe
 
 if TYPE_CHECKING:
     from boardwright.build.executor import Builder
+
+Inputs = Mapping[str, Input]
 
 RESULT = "result.json"
 FRAGMENT = "patches.config"
@@ -37,40 +39,56 @@ class Object:
 
 
 def plan(context: Context, line: Line, topic: str) -> Plan:
-    """The step that checks ``line``: all topics are applied; with ``topic`` those up to it, and it alone
-    is compiled. Raises ``InputError``."""
-    recipe = line.recipe
-    assert isinstance(recipe, KernelRecipe)
-    home = context.project.recipe(recipe.environment)
+    """The step that checks ``line``: all topics are applied; with ``topic`` those up to it, and its objects
+    alone are compiled. Raises ``InputError``."""
+    home = context.project.recipe(line.recipe.environment)
     if not isinstance(home, EnvironmentRecipe):
-        raise InputError("expected an environment", place=Place(f"recipes/{recipe.environment}.yaml"))
-    step = _kernel_step(context, line, topic)
+        place = Place(f"recipes/{line.recipe.environment}.yaml")
+        raise InputError("expected a recipe of kind environment", place=place)
+    patches = staged(context, line.collection, topics_of(context.root, line.collection), line.version)
+    applied = patches.topics[: patches.topics.index(topic) + 1] if topic in patches.topics else patches.topics
+    inputs = {name: given for name, given in patches.inputs.items() if name.split("/")[1] in applied}
+    variables = {"TOPICS": " ".join(applied), "CHECKED": topic or " ".join(applied)}
+    make_step = _kernel_step if isinstance(line.recipe, KernelRecipe) else _meson_step
+    step = make_step(context, line, inputs, variables)
     return make([environment.step(context, home), step], [step.name])
 
 
-def _kernel_step(context: Context, line: Line, topic: str) -> Step:
-    asked = staged(context, line.collection, topics_of(context.root, line.collection), line.version)
-    applied = asked.topics[: asked.topics.index(topic) + 1] if topic in asked.topics else asked.topics
+def _kernel_step(context: Context, line: Line, patches: Inputs, variables: Mapping[str, str]) -> Step:
     fragments = [FRAGMENT, f"patches-{line.name}.config"]
     fragments = [name for name in fragments if (context.root / "recipes/linux" / name).exists()]
-    inputs: dict[str, Input] = {"source": download(line.lock.files[0])}
+    inputs: dict[str, Input] = {"source": download(line.lock.files[0]), **patches}
     inputs |= {f"config/{name}": context.file(f"recipes/linux/{name}") for name in fragments}
-    inputs |= {name: given for name, given in asked.inputs.items() if name.split("/")[1] in applied}
     return Step(
         name=f"patch-check-{line.recipe.recipe}",
-        title=f"objects that {topic or 'the patches'} of {line} touch{'es' if topic else ''}",
-        script=script("patch_check"),
+        title=f"the objects that patches of {line} touch",
+        script=script("patch_check_kernel"),
         environment=line.recipe.environment,
         outputs=(RESULT,),
         inputs=inputs,
-        variables={
-            "CONFIG": " ".join(fragments),
-            "TOPICS": " ".join(applied),
-            "CHECKED": topic or " ".join(applied),
-        },
-        sealed=("kconfig.py", "patchcheck.py", "patchtree.py"),
+        variables={"CONFIG": " ".join(fragments), **variables},
+        sealed=("kconfig.py", "patchcc.sh", "patchcheck.py", "patchtree.py"),
         kept_tree=f"patch-check-{line.recipe.recipe}",
         ccache=True,
+    )
+
+
+def _meson_step(context: Context, line: Line, patches: Inputs, variables: Mapping[str, str]) -> Step:
+    recipe = line.recipe
+    assert isinstance(recipe, MesonRecipe)
+    own = meson.step(context, recipe)
+    inputs = {name: given for name, given in own.inputs.items() if not name.startswith("patches/")}
+    return replace(
+        own,
+        name=f"patch-check-{recipe.recipe}",
+        title=f"the objects that patches of {line} touch",
+        script=script("patch_check_meson"),
+        outputs=(RESULT,),
+        inputs={**inputs, **patches},
+        variables=variables,
+        epoch=0,
+        sealed=("debian_source.sh", "patchcc.sh", "patchcheck.py", "patchtree.py"),
+        kept_tree=f"patch-check-{recipe.recipe}",
     )
 
 

@@ -8,8 +8,6 @@ directory asked for means one more pass over the archive, some seconds to half a
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +28,8 @@ class Pristine:
 
     line: Line
     files: Path
+    held: int | None = None
+    """A lock, for as long as the process lives."""
 
     def read(self, path: str) -> str | None:
         """The text of a file of a kept directory; None when the source has no such file."""
@@ -49,18 +49,17 @@ def pristine(line: Line, paths: Iterable[str], cache: Path, note: Note) -> Prist
     """
     wanted = frozenset(directory(path) for path in paths)
     place = cache / "sources" / _identity(line)
+    place.mkdir(parents=True, exist_ok=True)
+    # Kept until the process ends: `invoke store --gc` leaves what is used alone.
+    held = locks.use(place)
     if not wanted <= _whole(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with locks.exclusive(place.with_suffix(".lock"), waiting=lambda who: note(f"waiting for {who}")):
-            kept = _whole(place)
-            if not wanted <= kept:
-                note(
-                    f"unpacking {line.recipe.source.debian} {line.version}: {len(wanted - kept)} directories"
-                )
-                _unpack(line, wanted | kept, place, cache, note)
-    if wanted:
-        os.utime(place)
-    return Pristine(line, place / "files")
+        with locks.exclusive(place / "lock", waiting=lambda who: note(f"waiting for {who}")):
+            missing = wanted - _whole(place)
+            if missing:
+                note(f"unpacking {line.recipe.source.debian} {line.version}: {len(missing)} directories")
+                _unpack(line, missing, place, cache, note)
+    os.utime(place)
+    return Pristine(line, place / "files", held)
 
 
 def _identity(line: Line) -> str:
@@ -76,18 +75,15 @@ def _whole(place: Path) -> frozenset[str]:
 
 
 def _unpack(line: Line, directories: frozenset[str], place: Path, cache: Path, note: Note) -> None:
-    """Make ``place`` anew beside the old one, then put it there."""
-    files = downloaded(line, cache, note)
-    made = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-    try:
-        for member in members(files, lambda path: directory(path) in directories):
-            if not member.link:
-                _write(made / "files" / member.path, member)
-        (made / "whole").write_text("".join(f"{name}\n" for name in sorted(directories)))
-        shutil.rmtree(place, ignore_errors=True)
-        made.rename(place)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    """Add directories; they count from the moment when all their files are on the disk."""
+    for member in members(downloaded(line, cache, note), lambda path: directory(path) in directories):
+        if not member.link:
+            _write(place / "files" / member.path, member)
+    os.sync()
+    names = sorted(directories | _whole(place))
+    temporary = place / "whole.new"
+    temporary.write_text("".join(f"{name}\n" for name in names))
+    temporary.replace(place / "whole")
 
 
 def _write(path: Path, member: Member) -> None:

@@ -1,7 +1,7 @@
 # Compile the objects that kernel patches touch, and nothing else; new warnings count as errors.
 #
 # In:   /in/source (.deb of linux-source-X.Y), /in/patches/<topic>/{series,*.patch}, /in/config/*.config,
-#       /in/sealed/{kconfig,patchcheck,patchtree}.py; TOPICS (all to apply), CHECKED (whose objects), CONFIG
+#       /in/sealed/{kconfig,patchcheck,patchtree}.py, patchcc.sh; TOPICS (all to apply), CHECKED (whose objects), CONFIG
 # Out:  /out/result.json: a row an object with its verdict. Patches that do not compile are a result too.
 # Kept: /tree/src and /tree/build, so that the next run compiles little but the objects themselves
 
@@ -14,29 +14,9 @@ mkdir -p "$SAID" /work/pristine
 
 tree() { python3 /in/sealed/patchtree.py "$1" --tree /tree "${@:2}"; }
 check() { PYTHONPATH=/in python3 -m sealed.patchcheck "$@"; }
-cat >/work/cc <<'CC'
-#!/bin/sh
-# The compiler; what it says about an object is kept in $SAID, which make would mix with that of others.
-case " $* " in
-*" /dev/null "*) exec aarch64-linux-gnu-gcc "$@" ;;
-*" -c "*) ;;
-*) exec aarch64-linux-gnu-gcc "$@" ;;
-esac
-for word; do
-    [ "$before" != -o ] || object=$word
-    before=$word
-done
-said=$SAID/$(echo "$object" | sed -e 's/\.tmp_//' -e 's|/|%|g')
-ccache aarch64-linux-gnu-gcc "$@" 2>"$said"
-status=$?
-cat "$said" >&2
-exit $status
-CC
-chmod +x /work/cc
-
 kbuild() {
     make -C /tree/src O=/tree/build --no-print-directory \
-        CC=/work/cc HOSTCC='ccache gcc' "$@"
+        CC='sh /in/sealed/patchcc.sh aarch64-linux-gnu-gcc' HOSTCC='ccache gcc' "$@"
 }
 compile() { # OBJECT...: again, whatever is there; what the compiler says is kept in $SAID
     (cd /tree/build && rm -f -- "$@")
@@ -71,17 +51,18 @@ check symbols --patches /in/patches $TOPICS >>/work/asked.config
 
 # --- Compile; an object with warnings also without the patches --------------------------------------
 check objects --source /tree/src --patches /in/patches $CHECKED >/work/objects.json
-mapfile -t objects < <(python3 -c 'import json; print(*json.load(open("/work/objects.json")), sep="\n")')
+verdicts() {
+    check judge --objects /work/objects.json --build /tree/build --said /work/said --pristine /work/pristine
+}
+mapfile -t objects < <(check names --objects /work/objects.json)
 echo "  OBJECTS ${#objects[@]}"
-[ "${#objects[*]}" -eq 0 ] || compile "${objects[@]}"
-check judge --objects /work/objects.json --build /tree/build --said "$SAID" --pristine /work/pristine >/work/first.json
-mapfile -t doubtful < <(python3 -c '
-import json
-print(*(row["object"] for row in json.load(open("/work/first.json")) if row["state"] == "warning"), sep="\n")')
-if [ -n "${doubtful[*]}" ]; then
+[ "${#objects[@]}" -eq 0 ] || compile "${objects[@]}"
+verdicts >/work/first.json
+mapfile -t doubtful < <(check names --objects /work/first.json --state warning)
+if [ "${#doubtful[@]}" -gt 0 ]; then
     tree apply --patches /in/patches --stage /work/stage
     SAID=/work/pristine compile "${doubtful[@]}"
 fi
-check judge --objects /work/objects.json --build /tree/build --said "$SAID" --pristine /work/pristine >/out/result.json
+verdicts >/out/result.json
 sync -f /tree
 tree close

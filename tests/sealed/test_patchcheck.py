@@ -1,0 +1,140 @@
+"""Which objects a series touches, and what counts as a new warning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from boardwright.sealed import patchcheck
+
+SOURCE = {
+    "drivers/radeon/ring.c": '#include <linux/kernel.h>\n#include "radeon.h"\n',
+    "drivers/radeon/fence.c": '# include "radeon.h"\n',
+    "drivers/radeon/ttm.c": "#include <drm/ttm/ttm_bo.h>\n",
+    "drivers/radeon/none.c": "#include <linux/radeon_other.h>\n",
+    "drivers/radeon/radeon.h": "\n",
+    "drivers/other/other.c": "#include <drm/ttm/ttm_bo.h>\n",
+    "arch/arm64/mm/entry.S": "\n",
+    "include/drm/ttm/ttm_bo.h": "\n",
+}
+
+
+def patch(*paths: str, text: str = "+x") -> str:
+    return "Subject: [PATCH] x\n---\n" + "".join(
+        f"--- a/{path}\n+++ b/{path}\n@@ -1 +1,2 @@\n \n{text}\n" for path in paths
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for path, text in SOURCE.items():
+        file = tmp_path / "src" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (tmp_path / "patches").mkdir()
+    return tmp_path
+
+
+def topic(tree: Path, name: str, *paths: str, text: str = "+x") -> None:
+    directory = tree / "patches" / name
+    directory.mkdir()
+    (directory / "series").write_text("0001-a.patch\n")
+    (directory / "0001-a.patch").write_text(patch(*paths, text=text))
+
+
+def objects(tree: Path, *topics: str) -> dict[str, list[str]]:
+    return patchcheck.objects(tree / "src", tree / "patches", topics)
+
+
+def test_every_c_and_assembler_file_that_a_patch_changes_is_compiled(tree: Path) -> None:
+    topic(tree, "t", "drivers/radeon/ring.c", "arch/arm64/mm/entry.S", "drivers/radeon/Makefile")
+    assert objects(tree, "t") == {"arch/arm64/mm/entry.S": ["t"], "drivers/radeon/ring.c": ["t"]}
+
+
+def test_a_header_takes_along_what_includes_it_by_name_in_the_touched_directories(tree: Path) -> None:
+    topic(tree, "t", "drivers/radeon/radeon.h")
+    assert list(objects(tree, "t")) == ["drivers/radeon/fence.c", "drivers/radeon/ring.c"]
+    topic(tree, "u", "include/drm/ttm/ttm_bo.h", "drivers/radeon/none.c")
+    assert list(objects(tree, "u")) == ["drivers/radeon/none.c", "drivers/radeon/ttm.c"]
+
+
+def test_an_object_of_two_topics_counts_for_both(tree: Path) -> None:
+    topic(tree, "t", "drivers/radeon/ring.c")
+    topic(tree, "u", "drivers/radeon/ring.c")
+    assert objects(tree, "t", "u") == {"drivers/radeon/ring.c": ["t", "u"]}
+
+
+def test_a_file_that_a_later_topic_removed_is_not_compiled(tree: Path) -> None:
+    topic(tree, "t", "drivers/radeon/gone.c", "drivers/radeon/ring.c")
+    assert list(objects(tree, "t")) == ["drivers/radeon/ring.c"]
+
+
+def test_symbols_that_a_topic_adds_are_asked_for(tree: Path) -> None:
+    topic(tree, "t", "arch/arm64/Kconfig", text='+config FIXUP\n+\tbool "x"\n+# config NOT_THIS')
+    assert patchcheck.symbols(tree / "patches", ["t"]) == ["FIXUP"]
+
+
+WARNING = "drivers/a.c:{line}:5: warning: unused variable 'x' [-Wunused-variable]\n"
+OTHER = "drivers/a.c:8:5: warning: unused variable 'z' [-Wunused-variable]\n"
+ERROR = "/tree/src/drivers/a.c:9:5: error: 'y' undeclared\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "pristine", "built", "state"),
+    [
+        ("", None, True, "ok"),
+        (WARNING.format(line=7), None, True, "warning"),
+        (WARNING.format(line=7), WARNING.format(line=5), True, "ok"),
+        (WARNING.format(line=7) + OTHER, WARNING.format(line=5), True, "warning"),
+        (ERROR, None, False, "error"),
+        ("cc1: fatal error: no.h: No such file\ncompilation terminated.\n", None, False, "unreached"),
+        (ERROR.replace("error", "fatal error"), None, False, "error"),
+        (None, None, False, "unreached"),
+    ],
+)  # fmt: skip
+def test_a_warning_counts_unless_the_pristine_source_has_it(
+    tmp_path: Path, now: str | None, pristine: str | None, built: bool, state: str
+) -> None:
+    for name, text in (("said", now), ("pristine", pristine)):
+        (tmp_path / name).mkdir()
+        if text is not None:
+            (tmp_path / name / "drivers%a.o").write_text(text)
+    if built:
+        (tmp_path / "drivers").mkdir()
+        (tmp_path / "drivers/a.o").touch()
+    targets: dict[str, dict[str, object]] = {"drivers/a.o": {"source": "drivers/a.c", "topics": ["t"]}}
+    [row] = patchcheck.judge(targets, tmp_path, tmp_path / "said", tmp_path / "pristine")
+    assert row["state"] == state
+    assert row["object"] == "drivers/a.o"
+    assert bool(row["said"]) == (state in ("warning", "error"))
+
+
+def test_the_program_writes_objects_with_their_topics(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topic(tree, "t", "drivers/radeon/ring.c")
+    patchcheck.main(["objects", "--source", str(tree / "src"), "--patches", str(tree / "patches"), "t"])
+    assert json.loads(capsys.readouterr().out) == {
+        "drivers/radeon/ring.o": {"source": "drivers/radeon/ring.c", "topics": ["t"]}
+    }
+
+
+def test_with_compile_commands_an_object_is_named_as_the_build_names_it(tree: Path) -> None:
+    topic(tree, "t", "drivers/radeon/ring.c", "drivers/radeon/ttm.c")
+    source = tree / "src"
+    rows = [
+        {"directory": str(tree), "file": "src/drivers/radeon/ring.c", "output": f"lib{name}.a.p/ring.c.o"}
+        for name in ("one", "two")
+    ]
+    (tree / "commands.json").write_text(json.dumps(rows))
+    found = patchcheck.outputs(objects(tree, "t"), source, tree / "commands.json")
+    assert list(found) == ["libone.a.p/ring.c.o", "libtwo.a.p/ring.c.o", "drivers/radeon/ttm.o"]
+
+
+def test_names_are_listed_of_objects_and_of_verdicts(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tree / "rows.json"
+    file.write_text(json.dumps({"a.o": {"source": "a.c"}, "b.o": {"source": "b.c"}}))
+    patchcheck.main(["names", "--objects", str(file)])
+    file.write_text(json.dumps([{"object": "a.o", "state": "ok"}, {"object": "b.o", "state": "warning"}]))
+    patchcheck.main(["names", "--objects", str(file), "--state", "warning"])
+    assert capsys.readouterr().out == "a.o\nb.o\nb.o\n"
