@@ -12,7 +12,7 @@
  * whose BAR is plain memory (QEMU: ivshmem-plain, -smp 2 or more; see
  * docs/patches/alignment-fixup.md). Runs as a program or as PID 1.
  *
- * Build: aarch64-linux-gnu-gcc -std=gnu11 -O2 -Wall -Wextra -static -pthread
+ * Build: aarch64-linux-gnu-gcc -std=gnu11 -O2 -Wall -Wextra -Wconversion -static -pthread
  * Usage: fixup-lab [FILE]     FILE: a sysfs resourceN, else ivshmem's resource2
  * Prints TAP. Exit status: 0 all passed, 1 something failed, 2 cannot run.
  */
@@ -427,9 +427,9 @@ static int compare(struct areas at, const void *slot, int aspect, uint64_t tag, 
     struct cpu device, ram;
 
     fill((uint64_t *)at.device, (uint64_t *)at.ram, seed);
-    set_up(&device, (uintptr_t)at.device + CENTRE + aspect, seed + 1);
+    set_up(&device, (uintptr_t)at.device + CENTRE + (uintptr_t)aspect, seed + 1);
     device.x[1] |= tag;
-    set_up(&ram, (uintptr_t)at.ram + CENTRE + aspect, seed + 1);
+    set_up(&ram, (uintptr_t)at.ram + CENTRE + (uintptr_t)aspect, seed + 1);
     if (run(&ram, slot)) {
         snprintf(why, room, "signal %d on RAM", caught.signal);
         return 3;
@@ -450,7 +450,7 @@ static void test_off(struct areas at) {
     long long fixed = counter("fixed"), unfixed = counter("unfixed");
     for (unsigned f = 0; f < COUNT(form_names); f++)
         for (unsigned m = 0; m < ASPECTS; m++) {
-            int result = compare(at, form_slots[f], m, 0, 1 + f * ASPECTS + m, why, sizeof(why));
+            int result = compare(at, form_slots[f], (int)m, 0, 1 + f * ASPECTS + m, why, sizeof(why));
             bool fault = result == 2 && caught.signal == SIGBUS && caught.code == BUS_ADRALN;
 
             faults[f * ASPECTS + m] = fault;
@@ -474,7 +474,7 @@ static void test_on(struct areas at) {
     for (unsigned f = 0; f < COUNT(form_names); f++)
         for (unsigned m = 0; m < ASPECTS; m++) {
             expected += faults[f * ASPECTS + m];
-            if (compare(at, form_slots[f], m, 0, 7 + f * ASPECTS + m, why, sizeof(why))) {
+            if (compare(at, form_slots[f], (int)m, 0, 7 + f * ASPECTS + m, why, sizeof(why))) {
                 if (wrong++ < 40)
                     printf("# %s at +%u: %s\n", form_names[f], m, why);
             }
@@ -619,8 +619,9 @@ static void test_zero_block(struct areas at) {
         bool inside = i - (CENTRE + 9) / size * size < size;
         wrong += at.device[i] != (inside ? 0 : at.ram[i]);
     }
-    report(!sig && !wrong, "on: DC ZVA zeroes its block of %u bytes and no more; %lld fault (QEMU raises none)",
-           size, counter("fixed") - fixed);
+    fixed = counter("fixed") - fixed;
+    report(!sig && !wrong, "on: DC ZVA zeroes its block of %u bytes and no more, %lld fixed (in QEMU 0)",
+           size, fixed);
 }
 
 struct worker {
@@ -637,7 +638,7 @@ static void *work(void *argument) {
     for (unsigned f = 0; f < COUNT(form_names); f++)
         for (unsigned m = 1; m < ASPECTS; m += 5) {
             w->expected += faults[f * ASPECTS + m];
-            w->wrong += compare(w->at, form_slots[f], m, 0, 31 + f, why, sizeof(why)) != 0;
+            w->wrong += compare(w->at, form_slots[f], (int)m, 0, 31 + f, why, sizeof(why)) != 0;
         }
     return NULL;
 }
@@ -740,7 +741,7 @@ static double nanoseconds_each(volatile uint8_t *base, unsigned rounds) {
     for (unsigned i = 0; i < rounds; i++)
         __asm__ volatile("ldr %0, [%1]" : "=r"(unused) : "r"(base) : "memory");
     clock_gettime(CLOCK_MONOTONIC, &to);
-    return ((to.tv_sec - from.tv_sec) * 1e9 + (to.tv_nsec - from.tv_nsec)) / rounds;
+    return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / rounds;
 }
 
 static void test_cost(struct areas at) {
