@@ -49,7 +49,7 @@ check symbols --patches /in/patches $TOPICS >>/work/asked.config
     exit 1
 }
 
-# --- Compile; an object with warnings also without the patches --------------------------------------
+# --- Compile; an object with messages also without the patches --------------------------------------
 check objects --source /tree/src --patches /in/patches $CHECKED >/work/objects.json
 verdicts() {
     check judge --objects /work/objects.json --build /tree/build --said /work/said --pristine /work/pristine
@@ -58,7 +58,7 @@ mapfile -t objects < <(check names --objects /work/objects.json)
 echo "  OBJECTS ${#objects[@]}"
 [ "${#objects[@]}" -eq 0 ] || compile "${objects[@]}"
 verdicts >/work/first.json
-mapfile -t doubtful < <(check names --objects /work/first.json --state warning)
+mapfile -t doubtful < <(check names --objects /work/first.json --states warning error)
 if [ "${#doubtful[@]}" -gt 0 ]; then
     tree apply --patches /in/patches --stage /work/stage
     SAID=/work/pristine compile "${doubtful[@]}"

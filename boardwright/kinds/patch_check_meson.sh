@@ -69,7 +69,7 @@ ninja -C /tree/build build.ninja >/work/ninja.log 2>&1 || {
     exit 1
 }
 
-# --- Compile; an object with warnings also without the patches --------------------------------------
+# --- Compile; an object with messages also without the patches --------------------------------------
 check objects --source /tree/src --patches /in/patches --commands /tree/build/compile_commands.json \
     $CHECKED >/work/objects.json
 verdicts() {
@@ -79,7 +79,7 @@ mapfile -t objects < <(check names --objects /work/objects.json)
 echo "  OBJECTS ${#objects[@]}"
 [ "${#objects[@]}" -eq 0 ] || compile "${objects[@]}"
 verdicts >/work/first.json
-mapfile -t doubtful < <(check names --objects /work/first.json --state warning)
+mapfile -t doubtful < <(check names --objects /work/first.json --states warning error)
 if [ "${#doubtful[@]}" -gt 0 ]; then
     tree apply --patches /in/patches --stage /work/stage
     SAID=/work/pristine compile "${doubtful[@]}"

@@ -29,13 +29,17 @@ FRAGMENT = "patches.config"
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One object and what became of it: ``ok``, ``warning``, ``error`` or ``unreached``."""
+    """One object and what became of it, as :mod:`boardwright.sealed.patchcheck` says it."""
 
     name: str
     source: str
     topics: tuple[str, ...]
     state: str
     said: str
+
+    @property
+    def good(self) -> bool:
+        return self.state in ("ok", "skipped")
 
 
 def plan(context: Context, line: Line, topic: str) -> Plan:
@@ -108,13 +112,15 @@ def report(line: Line, objects: Sequence[Object]) -> Iterator[str]:
     topics = dict.fromkeys(topic for one in objects for topic in one.topics)
     for topic in topics:
         of = [one for one in objects if topic in one.topics]
-        bad = [one for one in of if one.state != "ok"]
-        verdict = f"{len(bad)} of {len(of)} objects fail" if bad else f"{len(of)} objects compile"
-        yield f"{line}  {topic}: {verdict}"
+        bad = sum(not one.good for one in of)
+        skipped = sum(one.state == "skipped" for one in of)
+        verdict = f"{bad} of {len(of)} objects fail" if bad else f"{len(of) - skipped} objects compile"
+        left = f", {skipped} of other configurations skipped" if skipped else ""
+        yield f"{line}  {topic}: {verdict}{left}"
     for one in objects:
         if one.state == "unreached":
-            yield f"  {one.source}: the configuration does not compile it"
+            yield f"  {one.source}: this configuration does not compile it, with or without the patches"
             yield f"    add what it needs to recipes/linux/{FRAGMENT} or patches-{line.name}.config"
-        elif one.state != "ok":
+        elif not one.good:
             yield f"  {one.source}: {one.state}"
             yield from (f"    | {row}" for row in one.said.rstrip().splitlines()[:40])

@@ -4,15 +4,16 @@ Runs inside the sandbox, so it uses the standard library only::
 
     python3 -m sealed.patchcheck objects --source /tree/src --patches /in/patches TOPIC...  >objects.json
     python3 -m sealed.patchcheck symbols --patches /in/patches TOPIC...                     >asked.config
-    python3 -m sealed.patchcheck names --objects FILE [--state warning]                     >a name a line
+    python3 -m sealed.patchcheck names --objects FILE [--states warning error]             >a name a line
     python3 -m sealed.patchcheck judge --objects objects.json --build DIR --said DIR --pristine DIR
 
 ``said`` and ``pristine`` hold what the compiler said about each object, with and without the patches.
 
 The objects of a series: of every .c, .cpp and .S file it changes, and of every .c and .cpp file in a
 directory it touches that includes, by name, a header it changes. ``judge`` calls an object ``ok``,
-``warning`` (one that the pristine source does not have), ``error``, or ``unreached`` when the configuration
-does not compile it.
+``warning`` or ``error`` (with a message that the pristine source does not give), or, when it cannot be
+compiled in this configuration with or without the patches, ``unreached``; ``skipped`` if no patch changes
+its source.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import patchtree
+
+Row = dict[str, object]
+"""Of JSON."""
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _MESSAGE = re.compile(
@@ -32,17 +37,26 @@ _MESSAGE = re.compile(
 )
 
 
-def objects(source: Path, patches: Path, topics: Sequence[str]) -> dict[str, list[str]]:
-    """Source files to compile, relative to ``source`` (which is patched), each with the topics it is for."""
-    found: dict[str, dict[str, None]] = {}
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A source file to compile: for these topics; ``changed`` by one of them, or only including a header."""
+
+    topics: tuple[str, ...]
+    changed: bool
+
+
+def units(source: Path, patches: Path, topics: Sequence[str]) -> dict[str, Unit]:
+    """Source files to compile, relative to ``source`` (which is patched)."""
+    found: dict[str, Unit] = {}
     for topic in topics:
         touched = _touched(patches, topic)
-        units = [path for path in touched if path.endswith((".c", ".cpp", ".S"))]
+        changed = [path for path in touched if path.endswith((".c", ".cpp", ".S"))]
         headers = [path for path in touched if path.endswith(".h")]
-        for path in [*units, *_including(source, touched, headers)]:
+        for path in dict.fromkeys([*changed, *_including(source, touched, headers)]):
             if (source / path).is_file():
-                found.setdefault(path, {})[topic] = None
-    return {path: list(found[path]) for path in sorted(found)}
+                before = found.get(path, Unit((), False))
+                found[path] = Unit((*before.topics, topic), before.changed or path in changed)
+    return {path: found[path] for path in sorted(found)}
 
 
 def _touched(patches: Path, topic: str) -> list[str]:
@@ -55,26 +69,26 @@ def _including(source: Path, touched: Iterable[str], headers: Sequence[str]) -> 
     if not headers:
         return []
     places = {(source / path).parent for path in touched}
-    units = {unit for place in places for unit in place.glob("*.c*") if unit.suffix in (".c", ".cpp")}
+    files = {file for place in places for file in place.glob("*.c*") if file.suffix in (".c", ".cpp")}
     return [
-        str(unit.relative_to(source))
-        for unit in sorted(units)
-        for text in [unit.read_text(encoding="utf-8", errors="replace")]
+        str(file.relative_to(source))
+        for file in sorted(files)
+        for text in [file.read_text(encoding="utf-8", errors="replace")]
         if any(f"/{header}".endswith(f"/{name}") for name in _INCLUDE.findall(text) for header in headers)
     ]
 
 
-def outputs(found: dict[str, list[str]], source: Path, commands: Path | None) -> dict[str, dict[str, object]]:
-    """Object files with their source and topics. ``commands``: compile_commands.json, where the build has
-    one; kbuild names an object as its source."""
+def objects(found: Mapping[str, Unit], source: Path, commands: Path | None) -> dict[str, Row]:
+    """Object files of units. ``commands``: compile_commands.json, where the build has one; kbuild names an
+    object as its source."""
     known: dict[str, list[str]] = {}
     for row in json.loads(commands.read_text()) if commands else []:
         file = (Path(row["directory"]) / row["file"]).resolve()
         if file.is_relative_to(source.resolve()):
             known.setdefault(str(file.relative_to(source.resolve())), []).append(row["output"])
     return {
-        target: {"source": path, "topics": topics}
-        for path, topics in found.items()
+        target: {"source": path, "topics": list(unit.topics), "changed": unit.changed}
+        for path, unit in found.items()
         for target in known.get(path, [str(Path(path).with_suffix(".o"))])
     }
 
@@ -97,26 +111,24 @@ def messages(said: Path, target: str) -> list[tuple[str, str]]:
     return [(row["kind"].split()[-1], f"{row['file']}: {row['text']}") for row in rows if row]
 
 
-def judge(
-    targets: dict[str, dict[str, object]], build: Path, said: Path, pristine: Path
-) -> list[dict[str, object]]:
+def judge(targets: Mapping[str, Row], build: Path, said: Path, pristine: Path) -> list[Row]:
     """The verdict on every object."""
     return [
-        {"object": target, **row, **_verdict(target, build, said, pristine)}
-        for target, row in targets.items()
+        {"object": name, **row, **_verdict(name, bool(row["changed"]), build, said, pristine)}
+        for name, row in targets.items()
     ]
 
 
-def _verdict(target: str, build: Path, said: Path, pristine: Path) -> dict[str, object]:
+def _verdict(target: str, changed: bool, build: Path, said: Path, pristine: Path) -> Row:
     now = messages(said, target)
     before = {text for _, text in messages(pristine, target)}
-    new = [text for kind, text in now if kind == "error" or text not in before]
-    text = (said / target.replace("/", "%")).read_text(errors="replace") if new else ""
-    if any(kind == "error" for kind, _ in now):
-        return {"state": "error", "said": text}
-    if not (build / target).exists():
-        return {"state": "unreached", "said": ""}
-    return {"state": "warning" if new else "ok", "said": text}
+    new = [kind for kind, text in now if text not in before]
+    if new:
+        text = (said / target.replace("/", "%")).read_text(encoding="utf-8", errors="replace")
+        return {"state": "error" if "error" in new else "warning", "said": text}
+    if any(kind == "error" for kind, _ in now) or not (build / target).exists():
+        return {"state": "unreached" if changed else "skipped", "said": ""}
+    return {"state": "ok", "said": ""}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,15 +146,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sub.add_argument(option, type=Path, required=True)
     sub = verbs.add_parser("names")
     sub.add_argument("--objects", type=Path, required=True)
-    sub.add_argument("--state", default="")
+    sub.add_argument("--states", nargs="+", default=[])
     given = parser.parse_args(arguments)
     if given.verb == "objects":
-        found = objects(given.source, given.patches, given.topics)
-        json.dump(outputs(found, given.source, given.commands), sys.stdout, indent=1)
+        found = units(given.source, given.patches, given.topics)
+        json.dump(objects(found, given.source, given.commands), sys.stdout, indent=1)
     elif given.verb == "names":
         rows = json.loads(given.objects.read_text())
         rows = [{"object": name, **row} for name, row in rows.items()] if isinstance(rows, dict) else rows
-        sys.stdout.writelines(f"{row['object']}\n" for row in rows if given.state in ("", row.get("state")))
+        wanted = (row for row in rows if not given.states or row["state"] in given.states)
+        sys.stdout.writelines(f"{row['object']}\n" for row in wanted)
     elif given.verb == "symbols":
         sys.stdout.write("".join(f"CONFIG_{name}=y\n" for name in symbols(given.patches, given.topics)))
     else:

@@ -79,17 +79,19 @@ def check(root: Path, topic: str, line: str, as_json: bool) -> int:
     red = [verdict for verdict in verdicts if not verdict.green]
     print("\n".join(failures(red)), end="\n" if red and not as_json else "")
     rows: list[dict[str, object]] = []
+    good = not red
     for one in dict.fromkeys(verdict.line for verdict in verdicts):
         of = [verdict for verdict in verdicts if verdict.line == one]
         if any(not verdict.green for verdict in of) or all(verdict.state == "absent" for verdict in of):
             continue
         objects = checks.check(checks.plan(_context(project), one, topic), _builder(root))
         rows += [{"line": str(one), **asdict(found)} for found in objects]
+        good = good and all(found.good for found in objects)
         if not as_json:
             print("\n".join(checks.report(one, objects)))
     if as_json:
         print(json.dumps(rows, indent=2))
-    return ExitStatus.PRODUCT if red or any(row["state"] != "ok" for row in rows) else ExitStatus.OK
+    return ExitStatus.OK if good else ExitStatus.PRODUCT
 
 
 def _context(project: Project) -> Context:

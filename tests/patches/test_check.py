@@ -91,12 +91,15 @@ def test_the_report_counts_by_topic_and_shows_what_the_compiler_said(project: Pa
         Object("a.o", "a.c", ("early",), "ok", ""),
         Object("b.o", "b.c", ("early", "late"), "warning", "b.c:3:1: warning: unused 'x'\n"),
         Object("c.o", "c.c", ("late",), "unreached", ""),
+        Object("d.o", "d.c", ("early", "last"), "skipped", ""),
+        Object("e.o", "e.c", ("last",), "ok", ""),
     ]
     assert list(report(line(project, "6.1"), objects)) == [
-        "kernel 6.1  early: 1 of 2 objects fail",
+        "kernel 6.1  early: 1 of 3 objects fail, 1 of other configurations skipped",
         "kernel 6.1  late: 2 of 2 objects fail",
+        "kernel 6.1  last: 1 objects compile, 1 of other configurations skipped",
         "  b.c: warning",
         "    | b.c:3:1: warning: unused 'x'",
-        "  c.c: the configuration does not compile it",
+        "  c.c: this configuration does not compile it, with or without the patches",
         "    add what it needs to recipes/linux/patches.config or patches-6.1.config",
     ]

@@ -44,31 +44,34 @@ def topic(tree: Path, name: str, *paths: str, text: str = "+x") -> None:
     (directory / "0001-a.patch").write_text(patch(*paths, text=text))
 
 
-def objects(tree: Path, *topics: str) -> dict[str, list[str]]:
-    return patchcheck.objects(tree / "src", tree / "patches", topics)
+def units(tree: Path, *topics: str) -> dict[str, patchcheck.Unit]:
+    return patchcheck.units(tree / "src", tree / "patches", topics)
+
+
+CHANGED = patchcheck.Unit(("t",), True)
 
 
 def test_every_c_and_assembler_file_that_a_patch_changes_is_compiled(tree: Path) -> None:
     topic(tree, "t", "drivers/radeon/ring.c", "arch/arm64/mm/entry.S", "drivers/radeon/Makefile")
-    assert objects(tree, "t") == {"arch/arm64/mm/entry.S": ["t"], "drivers/radeon/ring.c": ["t"]}
+    assert units(tree, "t") == {"arch/arm64/mm/entry.S": CHANGED, "drivers/radeon/ring.c": CHANGED}
 
 
 def test_a_header_takes_along_what_includes_it_by_name_in_the_touched_directories(tree: Path) -> None:
     topic(tree, "t", "drivers/radeon/radeon.h")
-    assert list(objects(tree, "t")) == ["drivers/radeon/fence.c", "drivers/radeon/ring.c"]
+    assert list(units(tree, "t")) == ["drivers/radeon/fence.c", "drivers/radeon/ring.c"]
     topic(tree, "u", "include/drm/ttm/ttm_bo.h", "drivers/radeon/none.c")
-    assert list(objects(tree, "u")) == ["drivers/radeon/none.c", "drivers/radeon/ttm.c"]
+    assert list(units(tree, "u")) == ["drivers/radeon/none.c", "drivers/radeon/ttm.c"]
 
 
 def test_an_object_of_two_topics_counts_for_both(tree: Path) -> None:
     topic(tree, "t", "drivers/radeon/ring.c")
     topic(tree, "u", "drivers/radeon/ring.c")
-    assert objects(tree, "t", "u") == {"drivers/radeon/ring.c": ["t", "u"]}
+    assert units(tree, "t", "u") == {"drivers/radeon/ring.c": patchcheck.Unit(("t", "u"), True)}
 
 
 def test_a_file_that_a_later_topic_removed_is_not_compiled(tree: Path) -> None:
     topic(tree, "t", "drivers/radeon/gone.c", "drivers/radeon/ring.c")
-    assert list(objects(tree, "t")) == ["drivers/radeon/ring.c"]
+    assert list(units(tree, "t")) == ["drivers/radeon/ring.c"]
 
 
 def test_symbols_that_a_topic_adds_are_asked_for(tree: Path) -> None:
@@ -81,21 +84,28 @@ OTHER = "drivers/a.c:8:5: warning: unused variable 'z' [-Wunused-variable]\n"
 ERROR = "/tree/src/drivers/a.c:9:5: error: 'y' undeclared\n"
 
 
+UNUSED = WARNING.format(line=7)
+
+
 @pytest.mark.parametrize(
-    ("now", "pristine", "built", "state"),
+    ("now", "pristine", "built", "changed", "state"),
     [
-        ("", None, True, "ok"),
-        (WARNING.format(line=7), None, True, "warning"),
-        (WARNING.format(line=7), WARNING.format(line=5), True, "ok"),
-        (WARNING.format(line=7) + OTHER, WARNING.format(line=5), True, "warning"),
-        (ERROR, None, False, "error"),
-        ("cc1: fatal error: no.h: No such file\ncompilation terminated.\n", None, False, "unreached"),
-        (ERROR.replace("error", "fatal error"), None, False, "error"),
-        (None, None, False, "unreached"),
+        ("", None, True, True, "ok"),
+        (UNUSED, None, True, True, "warning"),
+        (UNUSED, None, True, False, "warning"),
+        (UNUSED, WARNING.format(line=5), True, True, "ok"),
+        (UNUSED + OTHER, WARNING.format(line=5), True, True, "warning"),
+        (ERROR, None, False, True, "error"),
+        (ERROR.replace("error", "fatal error"), None, False, False, "error"),
+        (ERROR + UNUSED, ERROR, False, True, "warning"),
+        (ERROR, ERROR, False, True, "unreached"),
+        (ERROR, ERROR, False, False, "skipped"),
+        (None, None, False, True, "unreached"),
+        (None, None, False, False, "skipped"),
     ],
-)  # fmt: skip
-def test_a_warning_counts_unless_the_pristine_source_has_it(
-    tmp_path: Path, now: str | None, pristine: str | None, built: bool, state: str
+)
+def test_a_message_counts_unless_the_pristine_source_gives_it_too(
+    tmp_path: Path, now: str | None, pristine: str | None, built: bool, changed: bool, state: str
 ) -> None:
     for name, text in (("said", now), ("pristine", pristine)):
         (tmp_path / name).mkdir()
@@ -104,7 +114,7 @@ def test_a_warning_counts_unless_the_pristine_source_has_it(
     if built:
         (tmp_path / "drivers").mkdir()
         (tmp_path / "drivers/a.o").touch()
-    targets: dict[str, dict[str, object]] = {"drivers/a.o": {"source": "drivers/a.c", "topics": ["t"]}}
+    targets: dict[str, patchcheck.Row] = {"drivers/a.o": {"source": "drivers/a.c", "changed": changed}}
     [row] = patchcheck.judge(targets, tmp_path, tmp_path / "said", tmp_path / "pristine")
     assert row["state"] == state
     assert row["object"] == "drivers/a.o"
@@ -115,7 +125,7 @@ def test_the_program_writes_objects_with_their_topics(tree: Path, capsys: pytest
     topic(tree, "t", "drivers/radeon/ring.c")
     patchcheck.main(["objects", "--source", str(tree / "src"), "--patches", str(tree / "patches"), "t"])
     assert json.loads(capsys.readouterr().out) == {
-        "drivers/radeon/ring.o": {"source": "drivers/radeon/ring.c", "topics": ["t"]}
+        "drivers/radeon/ring.o": {"source": "drivers/radeon/ring.c", "topics": ["t"], "changed": True}
     }
 
 
@@ -127,7 +137,7 @@ def test_with_compile_commands_an_object_is_named_as_the_build_names_it(tree: Pa
         for name in ("one", "two")
     ]
     (tree / "commands.json").write_text(json.dumps(rows))
-    found = patchcheck.outputs(objects(tree, "t"), source, tree / "commands.json")
+    found = patchcheck.objects(units(tree, "t"), source, tree / "commands.json")
     assert list(found) == ["libone.a.p/ring.c.o", "libtwo.a.p/ring.c.o", "drivers/radeon/ttm.o"]
 
 
@@ -135,6 +145,14 @@ def test_names_are_listed_of_objects_and_of_verdicts(tree: Path, capsys: pytest.
     file = tree / "rows.json"
     file.write_text(json.dumps({"a.o": {"source": "a.c"}, "b.o": {"source": "b.c"}}))
     patchcheck.main(["names", "--objects", str(file)])
-    file.write_text(json.dumps([{"object": "a.o", "state": "ok"}, {"object": "b.o", "state": "warning"}]))
-    patchcheck.main(["names", "--objects", str(file), "--state", "warning"])
-    assert capsys.readouterr().out == "a.o\nb.o\nb.o\n"
+    file.write_text(
+        json.dumps(
+            [
+                {"object": "a.o", "state": "ok"},
+                {"object": "b.o", "state": "warning"},
+                {"object": "c.o", "state": "error"},
+            ]
+        )
+    )
+    patchcheck.main(["names", "--objects", str(file), "--states", "warning", "error"])
+    assert capsys.readouterr().out == "a.o\nb.o\nb.o\nc.o\n"
