@@ -8,17 +8,17 @@ files only), and the rest is cherry-picked from there: a conflict is then git's,
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from boardwright.errors import InputError
 from boardwright.patches import git
 from boardwright.patches.archive import Member, members, raw
-from boardwright.patches.gitstream import Change, Commit, Tree, message, stream
-from boardwright.patches.lines import Line
+from boardwright.patches.gitstream import DEVELOPERS, Change, Commit, Tree, message, stream
+from boardwright.patches.lines import Line, numbers
 from boardwright.patches.pristine import Note, Pristine, downloaded, pristine
-from boardwright.patches.status import Applied, Asked, Texts, apply_patch, apply_topic, asked
+from boardwright.patches.status import Applied, Asked, Texts, apply_patch, apply_topic, asked, paths_of
 
 BASE, MADE = "refs/boardwright/base", "refs/boardwright/made"
 """The commit before the topic's first, and the last one that edit made."""
@@ -37,30 +37,88 @@ class Edited:
     """Topics before this one that do not apply, and so are not there."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Where the patches that do not apply are taken from: the last ``count`` commits of another line."""
+
+    line: Line
+    files: list[Member]
+    commits: list[Commit]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What goes into a repository: the commits of the topics before, the topic's own, and what is left."""
+
+    before: list[Commit]
+    own: list[Commit]
+    failed: Applied | None
+    rest: _Rest | None
+    skipped: tuple[str, ...]
+
+
 def edit(
     root: Path, line: Line, topic: str, directory: Path, known: Sequence[Line], cache: Path, note: Note
 ) -> Edited:
     """Make ``directory``. Raises ``InputError`` when it holds anything but an untouched result of this."""
     require_free(directory)
-    around = [other for other in known if other.collection == line.collection]
-    made = _Work(root, line, topic, around, cache, note)
+    around = _Around(root, [other for other in known if other.collection == line.collection], cache, note)
+    work = _prepared(around, line, topic)
     if directory.exists():
         shutil.rmtree(directory)
     directory.mkdir(parents=True)
-    git.run(directory, "init", "--quiet", f"--initial-branch={made.branch}")
+    try:
+        conflict = _made(directory, work, line, topic, around)
+    except BaseException:
+        shutil.rmtree(directory)
+        raise
+    merging = work.rest.line.name if work.rest else ""
+    return Edited(directory, _branch(topic, line), conflict, merging, work.skipped)
+
+
+def _branch(topic: str, line: Line) -> str:
+    return f"{topic}-{line.name}"
+
+
+def _made(directory: Path, work: _Work, line: Line, topic: str, around: _Around) -> Applied | None:
+    """Write the repository; the first patch that is left to a human."""
+    branch = _branch(topic, line)
+    git.run(directory, "init", "--quiet", f"--initial-branch={branch}")
     settings = {"boardwright.topic": topic, "boardwright.line": line.name, "notes.rewriteRef": "refs/notes/*"}
-    settings |= {"boardwright.collection": line.collection, "core.autocrlf": "false", "gc.auto": "0"}
-    for name, value in settings.items():
+    for name, value in {**settings, "core.autocrlf": "false", "gc.auto": "0"}.items():
         git.run(directory, "config", name, value)
-    note(f"writing {line.recipe.source.debian} {line.version} into {directory}: a minute or two")
-    git.fast_import(directory, stream(made.trees(), line.lock.epoch))
-    git.run(directory, "update-ref", BASE, f"{made.branch}~{len(made.commits)}")
-    git.run(directory, "reset", "--quiet", "--hard", made.branch)
-    if made.failed and made.other:
-        _cherry_pick(directory, made)
-    git.run(directory, "update-ref", MADE, made.branch)
-    merging = made.other.name if made.other else ""
-    return Edited(directory, made.branch, made.failed, merging, made.skipped)
+    around.note(f"writing {line.recipe.source.debian} {line.version} into {directory}: a minute or two")
+    files = members(downloaded(line, around.cache, around.note))
+    trees = [_tree("pristine", line, "", files, branch, [*work.before, *work.own])]
+    if rest := work.rest:
+        tag, of = f"pristine-{rest.line.name}", f"from-{rest.line.name}"
+        trees.append(_tree(tag, rest.line, ": the touched files", rest.files, of, rest.commits))
+    git.fast_import(directory, stream(trees, line.lock.epoch))
+    git.run(directory, "update-ref", BASE, f"{branch}~{len(work.own)}")
+    git.run(directory, "reset", "--quiet", "--hard", branch)
+    conflict = work.failed
+    if work.failed and work.rest and _cherry_picked(directory, work.rest):
+        conflict = None
+    git.run(directory, "update-ref", MADE, branch)
+    return conflict
+
+
+def _tree(
+    tag: str, line: Line, what: str, files: Iterable[Member], branch: str, commits: Sequence[Commit]
+) -> Tree:
+    return Tree(tag, files, f"{line.recipe.source.debian} {line.version}{what}", branch, commits)
+
+
+def _cherry_picked(directory: Path, rest: _Rest) -> bool:
+    """Pick the rest from the other line's branch; False when git stops at a conflict, for a human."""
+    branch = f"from-{rest.line.name}"
+    name, _, address = DEVELOPERS.rstrip(">").partition(" <")
+    identity = ("-c", f"user.name={name}", "-c", f"user.email={address}")
+    git.run(
+        directory, *identity, "cherry-pick", "--allow-empty", f"{branch}~{rest.count}..{branch}", fine=(0, 1)
+    )
+    return not (directory / ".git/CHERRY_PICK_HEAD").exists()
 
 
 def require_free(directory: Path) -> None:
@@ -77,89 +135,67 @@ def require_free(directory: Path) -> None:
         )
 
 
-def _cherry_pick(directory: Path, made: _Work) -> None:
-    """Pick the rest from the other line's branch; it stops at the first conflict, for a human."""
-    rest = f"from-{made.other.name}~{made.left}..from-{made.other.name}" if made.other else ""
-    git.run(directory, "cherry-pick", "--allow-empty", rest, fine=(0, 1))
-    if not (directory / ".git/CHERRY_PICK_HEAD").exists():
-        made.failed = None
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """The project with the lines of one collection."""
 
+    root: Path
+    lines: list[Line]
+    cache: Path
+    note: Note
 
-class _Work:
-    """What goes into the repository, found before anything is written."""
-
-    def __init__(
-        self, root: Path, line: Line, topic: str, around: Sequence[Line], cache: Path, note: Note
-    ) -> None:
-        self.root, self.line, self.topic, self.cache, self.note = root, line, topic, cache, note
-        self.names = [other.name for other in around]
-        self.branch = f"{topic}-{line.name}"
-        self.failed: Applied | None = None
-        self.other: Line | None = None
-        self.left = 0
-        self._other_commits: list[Commit] = []
-        self._other_files: list[Member] = []
-        before, mine = self._asked(line)
-        if mine.wrong or mine.absent:
-            mine = self._borrowed(mine, [other for other in around if other is not line])
-        source = pristine(
-            line, [p for one in (*before, mine) for x in one.patches.values() for p in x.paths], cache, note
-        )
-        self.before, self.skipped, texts = _all(source, before)
-        self.commits, self.failed = commits_of(source, texts, mine)
-        if self.failed:
-            self._find_other(mine, [other for other in around if other is not line])
-
-    def _asked(self, line: Line) -> tuple[list[Asked], Asked]:
-        found = asked(self.root, line, self.names)
-        index = next(number for number, one in enumerate(found) if one.topic == self.topic)
+    def topics(self, line: Line, topic: str) -> tuple[list[Asked], Asked]:
+        """The topics before ``topic`` on ``line``, and itself."""
+        found = asked(self.root, line, [other.name for other in self.lines])
+        index = next(number for number, one in enumerate(found) if one.topic == topic)
         return found[:index], found[index]
 
-    def _borrowed(self, mine: Asked, others: Sequence[Line]) -> Asked:
-        """For a line that the series says nothing about, or that it has nothing for: the nearest one's."""
-        for other in _nearest(self.line, others):
-            _, theirs = self._asked(other)
-            if theirs.patches:
-                self.note(
-                    f"{self.topic} has no patches for {self.line.name} yet: taking those of {other.name}"
-                )
-                return theirs
-        raise InputError(mine.wrong or f"{self.topic} has no patches on any line: {mine.absent}")
+    def nearest(self, line: Line) -> list[Line]:
+        """The other lines, the nearest first; of two as near, the newer."""
+        order = sorted(self.lines, key=lambda one: numbers(one.name), reverse=True)
+        place = {one.name: index for index, one in enumerate(order)}
+        others = (one for one in order if one.name != line.name)
+        return sorted(others, key=lambda one: abs(place[one.name] - place[line.name]))
 
-    def _find_other(self, mine: Asked, others: Sequence[Line]) -> None:
-        """The nearest line on which the topic applies and has the patches that are left, by their numbers."""
-        assert self.failed is not None
-        names = list(mine.patches)
-        left = [name[:4] for name in names[names.index(self.failed.name) :]]
-        for other in _nearest(self.line, others):
-            before, theirs = self._asked(other)
-            if [name[:4] for name in theirs.patches][-len(left) :] != left:
-                continue
-            paths = [p for one in (*before, theirs) for x in one.patches.values() for p in x.paths]
-            source = pristine(other, paths, self.cache, self.note)
+    def source(self, line: Line, topics: Sequence[Asked]) -> Pristine:
+        return pristine(line, paths_of(topics), self.cache, self.note)
+
+
+def _prepared(around: _Around, line: Line, topic: str) -> _Work:
+    before, own = around.topics(line, topic)
+    if own.wrong or own.absent:
+        own = _borrowed(around, line, own)
+    source = around.source(line, [*before, own])
+    first, skipped, texts = _all(source, before)
+    commits, failed = _commits(source, texts, own)
+    rest = _rest(around, line, own, failed) if failed else None
+    return _Work(first, commits, failed, rest, skipped)
+
+
+def _borrowed(around: _Around, line: Line, own: Asked) -> Asked:
+    """For a line that the series says nothing about, or that it has nothing for: the nearest one's."""
+    for other in around.nearest(line):
+        _, theirs = around.topics(other, own.topic)
+        if theirs.patches:
+            around.note(f"{own.topic} has no patches for {line.name} yet: taking those of {other.name}")
+            return theirs
+    raise InputError(own.wrong or f"{own.topic} has no patches on any line: {own.absent}")
+
+
+def _rest(around: _Around, line: Line, own: Asked, failed: Applied) -> _Rest | None:
+    """The nearest line on which the topic applies and has the patches that are left, by their numbers."""
+    names = list(own.patches)
+    left = [name[:4] for name in names[names.index(failed.name) :]]
+    for other in around.nearest(line):
+        before, theirs = around.topics(other, own.topic)
+        if [name[:4] for name in theirs.patches][-len(left) :] == left:
+            source = around.source(other, [*before, theirs])
             first, _, texts = _all(source, before)
-            commits, failed = commits_of(source, texts, theirs)
-            if failed is None:
-                self.other, self.left = other, len(left)
-                self._other_commits = [*first, *commits]
-                self._other_files = list(_files(source, dict.fromkeys(paths)))
-                return
-
-    def trees(self) -> Iterator[Tree]:
-        source = members(downloaded(self.line, self.cache, self.note))
-        summary = f"{self.line.recipe.source.debian} {self.line.version}"
-        yield Tree("pristine", source, summary, self.branch, [*self.before, *self.commits])
-        if self.other:
-            summary = f"{self.other.recipe.source.debian} {self.other.version}: the touched files"
-            branch = f"from-{self.other.name}"
-            yield Tree(f"pristine-{self.other.name}", self._other_files, summary, branch, self._other_commits)
-
-
-def _nearest(line: Line, others: Sequence[Line]) -> list[Line]:
-    """Other lines, the nearest first; of two as near, the newer."""
-    order = sorted([line, *others], key=lambda one: tuple(map(int, one.name.split("."))))
-    place = {id(one): index for index, one in enumerate(order)}
-    return sorted(others, key=lambda one: (abs(place[id(one)] - place[id(line)]), -place[id(one)]))
+            commits, wrong = _commits(source, texts, theirs)
+            if wrong is None:
+                files = list(_files(source, dict.fromkeys(paths_of([*before, theirs]))))
+                return _Rest(other, files, [*first, *commits], len(left))
+    return None
 
 
 def _all(source: Pristine, topics: Sequence[Asked]) -> tuple[list[Commit], tuple[str, ...], Texts]:
@@ -170,14 +206,14 @@ def _all(source: Pristine, topics: Sequence[Asked]) -> tuple[list[Commit], tuple
     for topic in topics:
         verdict, after = apply_topic(source, texts, topic)
         if verdict.green:
-            commits += commits_of(source, texts, topic)[0]
+            commits += _commits(source, texts, topic)[0]
             texts = after
         else:
             skipped.append(topic.topic)
     return commits, tuple(skipped), texts
 
 
-def commits_of(source: Pristine, texts: Texts, topic: Asked) -> tuple[list[Commit], Applied | None]:
+def _commits(source: Pristine, texts: Texts, topic: Asked) -> tuple[list[Commit], Applied | None]:
     """A topic's patches as commits, up to the first that does not apply, which is the second result."""
     commits: list[Commit] = []
     for name, patch in topic.patches.items():

@@ -123,11 +123,12 @@ def parsed(content: bytes, file: str) -> hunks.Patch:
 
 def judge(line: Line, topics: Sequence[Asked], cache: Path, note: Note) -> list[Verdict]:
     """Every topic on one line. Raises ``HostError`` and ``IntegrityError`` of the download."""
-    source = pristine(line, _paths(topics), cache, note)
+    source = pristine(line, paths_of(topics), cache, note)
     return list(judged(source, topics))
 
 
-def _paths(topics: Sequence[Asked]) -> list[str]:
+def paths_of(topics: Sequence[Asked]) -> list[str]:
+    """Every file that the topics touch."""
     return [path for topic in topics for patch in topic.patches.values() for path in patch.paths]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,33 @@ def test_a_conflict_opens_as_a_merge_and_comes_back_as_the_lines_own(
     assert "go_20(ring, 1)" in after["0002-q.6.1.patch"]
     assert read(bench.root, "kernel", "t").of("6.1") == ("0001-p.patch", "0002-q.6.1.patch", "0003-r.patch")
     assert green(bench)
+
+
+def test_what_a_merge_resolves_by_itself_needs_no_human_and_no_identity(bench: Bench) -> None:
+    """Fuzz to GNU patch, but a clean merge to git: 6.1 has another name two lines further."""
+    late = patch("late", diff(RING, SECOND, SECOND.replace("step_22(", "late_22(")))
+    bench.topic("t", "[7.3 6.1]\n0001-p.patch\n0002-q.patch\n", p1=WAIT, q2=late)
+    assert not green(bench)
+    (Path.home() / ".gitconfig").unlink()
+    tree = edit(bench, "6.1")
+    assert "late_22(ring);" in (tree / RING).read_text()
+    after = refresh(bench, "6.1")
+    assert "late_22" in after["0002-q.6.1.patch"]
+    assert after["0001-p.patch"] == WAIT
+    assert green(bench)
+
+
+def test_an_interrupted_edit_leaves_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic(bench)
+
+    def interrupted(_directory: Path, chunks: Iterable[bytes]) -> None:
+        next(iter(chunks))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("boardwright.patches.git.fast_import", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        edit(bench)
+    assert not (bench.root / "out/patches/t-7.3").exists()
 
 
 def test_a_new_line_starts_from_the_nearest_and_gets_its_section(bench: Bench) -> None:
