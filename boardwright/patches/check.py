@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan, make
 from boardwright.build.step import Input, Step
-from boardwright.errors import InputError, Place
+from boardwright.errors import InputError, Place, ProductError
 from boardwright.kinds import environment, meson
 from boardwright.kinds.context import Context, download, script
 from boardwright.patches.lines import Line
@@ -101,7 +101,12 @@ def check(plan: Plan, builder: Builder) -> list[Object]:
     from boardwright.build import executor
 
     [name] = plan.targets
-    rows = json.loads((executor.build(plan, builder)[name].out / RESULT).read_text(encoding="utf-8"))
+    try:
+        entry = executor.build(plan, builder)[name]
+    except ProductError as error:
+        # Its hint names `invoke shell`, which knows the steps of boards only.
+        raise ProductError(error.message, place=error.place) from error
+    rows = json.loads((entry.out / RESULT).read_text(encoding="utf-8"))
     return [
         Object(row["object"], row["source"], tuple(row["topics"]), row["state"], row["said"]) for row in rows
     ]
