@@ -46,26 +46,48 @@ static int real_sigaction(int number, const struct sigaction *action, struct sig
 	return function(number, action, old);
 }
 
+static int real_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	static int (*function)(int, const sigset_t *, sigset_t *);
+	if (!function)
+		function = (int (*)(int, const sigset_t *, sigset_t *))real("pthread_sigmask");
+	return function(how, set, old);
+}
+
 static void by_default(int number)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
 	real_sigaction(number, &action, NULL);
 }
 
+/* Block what the program's handler would find blocked, but SIGBUS: it may leave by siglongjmp(), and then
+ * keeps the mask. */
+static void as_for_program(const ucontext_t *context)
+{
+	sigset_t mask;
+	sigorset(&mask, &context->uc_sigmask, &programs.sa_mask);
+	sigdelset(&mask, SIGBUS);
+	real_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 /* A SIGBUS for the program: its handler's, or its death, which comes when the instruction runs again. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
-	if (!(programs.sa_flags & SA_SIGINFO) &&
-	    (programs.sa_handler == SIG_DFL || programs.sa_handler == SIG_IGN)) {
+	bool sent = info->si_code <= 0, handled = programs.sa_flags & SA_SIGINFO;
+	if (sent && !handled && programs.sa_handler == SIG_IGN)
+		return;
+	if (!handled && (programs.sa_handler == SIG_DFL || programs.sa_handler == SIG_IGN)) {
 		report(number);
 		by_default(number);
-		if (info->si_code <= 0) /* sent by somebody, so nothing runs again */
+		if (sent) /* by somebody: no instruction raises it when it runs again */
 			raise(number);
-	} else if (programs.sa_flags & SA_SIGINFO) {
-		programs.sa_sigaction(number, info, context);
-	} else {
-		programs.sa_handler(number);
+		return;
 	}
+	as_for_program(context);
+	if (handled)
+		programs.sa_sigaction(number, info, context);
+	else
+		programs.sa_handler(number);
 }
 
 /* Whether the fault is where the decoded access is; what is not understood is not touched. */
@@ -94,6 +116,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 	if (stop || !known || !explains(&access, address, fault) || !emulate(&access, &machine)) {
 		if (site)
 			atomic_store(&site->refused, true);
+		if (stop)
+			report(number);
 		pass_on(number, info, context);
 	}
 	errno = error;
@@ -203,11 +227,8 @@ static const sigset_t *unblocked(int how, const sigset_t *set, sigset_t *room)
 
 PUBLIC int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-	static int (*function)(int, const sigset_t *, sigset_t *);
-	if (!function)
-		function = (int (*)(int, const sigset_t *, sigset_t *))real("pthread_sigmask");
 	sigset_t room;
-	return function(how, unblocked(how, set, &room), old);
+	return real_sigmask(how, unblocked(how, set, &room), old);
 }
 
 PUBLIC int sigprocmask(int how, const sigset_t *set, sigset_t *old)
