@@ -45,7 +45,7 @@ def step(context: Context, recipe: MesonRecipe, without: Collection[str] = ()) -
             "DEB": deb_name(deb, version) if deb else "",
         },
         epoch=lock.epoch,
-        sealed=("debian_source.sh", "mesondeb.py", "patchtree.py"),
+        sealed=("debian_source.sh", "meson_setup.sh", "mesondeb.py", "patchtree.py"),
         kept_tree=name,
         ccache=True,
     )
