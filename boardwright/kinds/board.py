@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeVar
 
 from boardwright.build.step import AnyStep
@@ -19,9 +20,9 @@ ALIGNED = "aligned-access"
 """The topic of Mesa whose effect is shown by a build without it."""
 
 
-def steps(context: Context, *, aside: bool = False) -> list[AnyStep]:
-    """Every step that the board's image can need; with ``aside`` also what no image has in it:
-    the environments beside it, our own code for labs, and Mesa with and without its patches."""
+def steps(context: Context, beside: Collection[str] = ()) -> list[AnyStep]:
+    """Every step that the board's image can need, and those of ``beside`` that no image has in it:
+    environments, our own code for labs, and Mesa with and without its patches."""
     board = context.board
     kernel_step = _kernel(context, board.kernel.recipe)
     overlays = loader.overlays_step(
@@ -39,24 +40,33 @@ def steps(context: Context, *, aside: bool = False) -> list[AnyStep]:
         _recipe(context, "image", recipes.ImageRecipe),
         image.Parts(kernel_step.name, root.name, overlays.name, loader_name),
     )
-    if aside:
-        made += _lab(context, {step.name for step in made})
-    return [*_environments(context, made, ASIDE if aside else set()), *made]
+    made += _lab(context, set(beside) - {step.name for step in made})
+    return [*_environments(context, made, _asked(context, beside)), *made]
 
 
-def _lab(context: Context, there: set[str]) -> list[AnyStep]:
+def _lab(context: Context, wanted: set[str]) -> list[AnyStep]:
     """What ``invoke align-hunt`` runs: a Mesa without the topic shows what the topic is for."""
     made: list[AnyStep] = []
-    for name in context.project.recipes():
+    for step_name in sorted(wanted):
+        name, _, without = step_name.partition("-without-")
+        if name not in context.project.recipes():
+            continue
         found = context.project.recipe(name)
-        if isinstance(found, recipes.NativeRecipe):
+        if isinstance(found, recipes.NativeRecipe) and not without:
             made.append(native.step(context, found))
-        if isinstance(found, recipes.MesonRecipe):
-            if name not in there:
-                made.append(meson.step(context, found))
-            if ALIGNED in found.patches:
-                made.append(meson.step(context, found, without=(ALIGNED,)))
+        if isinstance(found, recipes.MesonRecipe) and without in ("", ALIGNED):
+            made.append(meson.step(context, found, without=(without,) if without else ()))
     return made
+
+
+def _asked(context: Context, beside: Collection[str]) -> set[str]:
+    """The environments to have besides those that steps run in."""
+    known = set(context.project.recipes())
+    return (ASIDE if beside else set()) | {
+        name
+        for name in set(beside) & known
+        if isinstance(context.project.recipe(name), recipes.EnvironmentRecipe)
+    }
 
 
 def image_targets(context: Context) -> tuple[str, ...]:

@@ -1,12 +1,13 @@
 """Files that patches create, taken out of the patches: code that is tried without the tree it belongs to.
 
 ``newfiles --patches DIR --to DIR PATH...``: each PATH from the first patch below DIR, in the order of names,
-whose diff creates it. Standard library only.
+whose diff creates it; ports to other lines (``NNNN-slug.<line>.patch``) come last. Standard library only.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +22,11 @@ def created(patch: str, path: str) -> str | None:
             return _added(lines)
         before = line.split("\t")[0]
     return None
+
+
+def is_port(name: str) -> bool:
+    """Whether a patch is the text of one line of the source only."""
+    return re.search(r"\.\d+\.\d+\.patch$", name) is not None
 
 
 def _added(lines: Iterable[str]) -> str:
@@ -44,7 +50,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("paths", nargs="+")
     options = parser.parse_args()
-    patches = sorted(options.patches.rglob("*.patch"))
+    patches = sorted(options.patches.rglob("*.patch"), key=lambda file: (is_port(file.name), file))
     for path in options.paths:
         texts = (created(patch.read_text(), path) for patch in patches)
         text = next((text for text in texts if text is not None), None)

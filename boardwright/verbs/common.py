@@ -44,7 +44,7 @@ class Request:
         """The steps for ``targets``, by default for everything that is published."""
         from boardwright.kinds.board import image_targets, steps
 
-        return make(steps(self.context, aside=bool(targets)), targets or image_targets(self.context))
+        return make(steps(self.context, targets), targets or image_targets(self.context))
 
 
 def request(root: Path, board: str, variant: str) -> Request:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from boardwright.errors import InputError
+from boardwright.kinds.board import steps
 from boardwright.kinds.context import Context
 from boardwright.kinds.native import step
 from boardwright.schema.board import Local
@@ -26,8 +27,8 @@ def lab(root: Path) -> tuple[Context, NativeRecipe]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for name in ("boards", "recipes", "native", "patches", "bringup-tests"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("boards", "recipes", "native", "overlays", "patches", "bringup-tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
     return tmp_path
 
 
@@ -50,3 +51,23 @@ def test_a_directory_that_is_not_there_is_named(project: Path) -> None:
     shutil.rmtree(project / "native/kms-standin")
     with pytest.raises(InputError, match="no such file or directory"):
         step(*lab(project))
+
+
+def test_a_lab_is_planned_when_it_is_asked_for_and_not_with_the_image() -> None:
+    context, _ = lab(ROOT)
+    assert "lab" not in {made.name for made in steps(context)}
+    assert {"lab", "tools-mesa"} <= {made.name for made in steps(context, ["lab"])}
+
+
+def test_mesa_without_its_topic_is_a_step_beside_the_image() -> None:
+    context, _ = lab(ROOT)
+    name = "mesa-25.0-without-aligned-access"
+    assert name in {made.name for made in steps(context, [name])}
+    assert name not in {made.name for made in steps(context, ["mesa-25.0"])}
+
+
+def test_a_lab_can_be_built_while_a_patch_series_is_in_the_making(project: Path) -> None:
+    (project / "patches/mesa/aligned-access/0099-later.patch").write_text("not in the series\n")
+    loaded = load_project(project)
+    context = Context(loaded, loaded.board("rock5b", "quick"), Local(), "quick")
+    assert "lab" in {made.name for made in steps(context, ["lab"])}

@@ -55,3 +55,11 @@ def test_a_file_that_no_patch_creates_is_named(tmp_path: Path) -> None:
     done = subprocess.run([*command, "b.c"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "error: no patch of 0001-x.patch creates b.c" in done.stderr
+
+
+def test_a_port_to_another_line_comes_after_the_patch_itself(tmp_path: Path) -> None:
+    (tmp_path / "0001-x.22.3.patch").write_text(patch("a.c", "port\n"))
+    (tmp_path / "0001-x.patch").write_text(patch("a.c", "own\n"))
+    command = [sys.executable, "-S", "-m", "boardwright.sealed.newfiles", "--patches", str(tmp_path)]
+    subprocess.run([*command, "--to", str(tmp_path), "a.c"], cwd=ROOT, check=True)
+    assert (tmp_path / "a.c").read_text() == "own\n"
