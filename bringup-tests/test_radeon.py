@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from boardwright.bringup.bench import Bench
 from boardwright.bringup.plugin import Check
 from boardwright.console.console import Console
+from boardwright.console.shell import Result
 from boardwright.errors import HostError
 from boardwright.hunt import lab
 
@@ -23,9 +25,14 @@ DEVICE = {"nGnRE": "DEVICE/nGnRE", "nGnRnE": "DEVICE/nGnRnE"}
 """Attributes as the kernel's page-table dump names them (kernel 7.3 arch/arm64/mm/ptdump.c)."""
 ATTRIBUTES = {0: NORMAL, 1: NORMAL, 2: NORMAL_NC, 3: DEVICE["nGnRnE"], 4: DEVICE["nGnRE"]}
 """By index in a page's protection, bits 4 to 2 (kernel 7.3 arch/arm64/include/asm/memory.h, MT_*)."""
+_COHERENT = (
+    "p=$(readlink -f {device}); while [ ! -e $p/of_node/compatible ]; do p=${{p%/*}}; done; "
+    "n=$(readlink -f $p/of_node); "
+    'while [ "$n" != "${{n#/sys/firmware/devicetree/base}}" ]; do '
+    "test -e $n/dma-coherent && echo yes && break; n=${{n%/*}}; done"
+)
+"""The port and what it is in, up to the root (kernel 7.3 drivers/of/address.c, of_dma_is_coherent)."""
 _TRACING = "/sys/kernel/tracing"
-_PROBE = "p:boardwright/page vmf_insert_pfn_prot prot=%x3:x64"
-"""The fourth argument is the protection (kernel 7.3 mm/memory.c; AAPCS64 passes it in x3)."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +51,7 @@ def card(console: Console) -> Card:
     found = console.run("ls -d /sys/bus/pci/drivers/radeon/0*").output.split()
     if not found:
         pytest.skip("no card is driven by radeon")
-    upwards = (
-        f'p=$(readlink -f {found[0]}); while [ "$p" != /sys ]; do '
-        "test -e $p/of_node/dma-coherent && echo yes && break; p=${p%/*}; done"
-    )
-    snoops = console.run(upwards).line == "yes"
+    snoops = console.run(_COHERENT.format(device=found[0])).line == "yes"
     said = console.run('dmesg | grep -c "radeon.*DMA doesn\'t snoop the CPU caches"').line
     mode = console.run("cat /sys/module/ttm/parameters/device_memory")
     return Card(found[0].rpartition("/")[2], snoops, said != "0", mode.line if mode.status == 0 else None)
@@ -106,6 +109,21 @@ def test_system_memory_for_programs(
         check.equal("attributes", attributes, NORMAL if cached else NORMAL_NC)
 
 
+def test_ring_for_the_kernel(console: Console, card: Card, bench_: Bench, check: Check) -> None:
+    """the ring is mapped for the kernel as the card's coherence asks"""
+    # A driver whose ring test fails unmaps its ring at once, so this looks while it binds again.
+    if bench_.options.target != "qemu":
+        pytest.skip("the driver would have to let go of the card and bind again")
+    driver = "/sys/bus/pci/drivers/radeon"
+    again = f"echo {card.address} > {driver}/unbind; echo {card.address} > {driver}/bind"
+    bound, attributes = _probed(console, "map", "vmap prot=%x3:x64", again)
+    check.equal("status of binding again", bound.status, 0)
+    if attributes is None:
+        pytest.skip("the kernel has no probes (CONFIG_KPROBE_EVENTS)")
+    cached = card.coherent or card.device_memory is None
+    check.equal("attributes", attributes, NORMAL if cached else NORMAL_NC)
+
+
 def test_memory_for_the_kernel(console: Console, card: Card, check: Check) -> None:
     """the kernel's own mappings of the card's buffers are as asked"""
     console.run("sysctl -qw kernel.kptr_restrict=1")
@@ -138,24 +156,31 @@ def _attributes(console: Console, start: str, end: str) -> set[str]:
 
 def _mapped(console: Console, programs: str, kind: str) -> tuple[dict[str, str], str | None]:
     """How a buffer behaves for a program, and the attributes its pages were given."""
-    console.run(f"mountpoint -q {_TRACING} || mount -t tracefs tracefs {_TRACING}")
-    ready = console.run(
-        f"cd {_TRACING} && echo > trace && echo 1 > events/boardwright/page/enable || "
-        f"echo '{_PROBE}' >> kprobe_events && echo 1 > events/boardwright/page/enable"
-    )
-    try:
-        answer = console.run(f"{programs}/radeon-lab {kind}", 60)
-    finally:
-        seen = console.run(
-            f"cd {_TRACING} && echo 0 > events/boardwright/page/enable; grep -o 'prot=.*' trace"
-        )
+    probe = "vmf_insert_pfn_prot prot=%x3:x64"
+    answer, attributes = _probed(console, "page", probe, f"{programs}/radeon-lab {kind}")
     if answer.status != 0:
         raise HostError(f"radeon-lab: {answer.line}")
-    row: dict[str, str] = json.loads(answer.line)
+    return json.loads(answer.line), attributes
+
+
+def _probed(console: Console, name: str, probe: str, command: str) -> tuple[Result, str | None]:
+    """Run ``command`` under a kernel probe on a function whose fourth argument (AAPCS64: x3) is a protection.
+
+    Its result, and the attributes seen; None when the kernel has no probes, or this one was never hit.
+    """
+    console.run(f"mountpoint -q {_TRACING} || mount -t tracefs tracefs {_TRACING}")
+    event = f"events/boardwright/{name}"
+    ready = console.run(
+        f"cd {_TRACING} && (test -d {event} || echo 'p:boardwright/{name} {probe}' >> kprobe_events) && "
+        f"echo > trace && echo 1 > {event}/enable"
+    )
+    try:
+        answer = console.run(command, 120)
+    finally:
+        seen = console.run(f"cd {_TRACING} && echo 0 > {event}/enable; grep -o 'prot=.*' trace")
     if ready.status != 0:
-        return row, None
-    found = {
-        ATTRIBUTES.get(int(value, 16) >> 2 & 7, "?")
-        for value in re.findall("prot=(0x[0-9a-f]+)", seen.output)
-    }
-    return row, " ".join(sorted(found)) or None
+        return answer, None
+    values = re.findall("prot=(0x[0-9a-f]+)", seen.output)
+    return answer, " ".join(
+        sorted({ATTRIBUTES.get(int(value, 16) >> 2 & 7, "?") for value in values})
+    ) or None

@@ -148,7 +148,10 @@ def _base(image: Path, emulation: Emulation, root: Path, directory: Path, option
 
 
 def _without_snooping(image: Path, root: Path, directory: Path, board: list[str]) -> None:
-    """Leave QEMU's own device tree in ``directory``, in which no PCIe port is ``dma-coherent``."""
+    """Leave QEMU's own device tree in ``directory``, in which no PCIe port is ``dma-coherent``.
+
+    The root is one too, and what is below inherits it (kernel 7.3 drivers/of/address.c, of_dma_is_coherent).
+    """
     from boardwright.sealed import fdt
 
     machine, *rest = board[1:]
@@ -157,7 +160,7 @@ def _without_snooping(image: Path, root: Path, directory: Path, board: list[str]
     try:
         data = (directory / _TREE).read_bytes()
         for path, properties in fdt.read(data).items():
-            if path.startswith("/pcie@") and "dma-coherent" in properties:
+            if (path == "/" or path.startswith("/pcie@")) and "dma-coherent" in properties:
                 data = fdt.without(data, path, "dma-coherent")
     except (OSError, fdt.NotATree) as error:
         raise HostError(f"QEMU gave no device tree: {result.stderr.strip() or error}") from error
