@@ -33,6 +33,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
@@ -199,7 +200,7 @@
     F("str w3, [sp, x2]")                                                                      \
     F("ldr x3, [sp, #-9]!")
 
-/* Left alone by the fixup: misaligned they fault on every memory type */
+/* Left alone by the fixup. Across 16 bytes they fault on every memory type, with FEAT_LSE2 too */
 #define REFUSED_FORMS(F)                                                                       \
     F("ldxr x3, [x1]")                                                                         \
     F("ldaxr x3, [x1]")                                                                        \
@@ -517,7 +518,7 @@ static void test_refused(struct areas at) {
 
     for (unsigned f = 0; f < tried; f++) {
         struct cpu cpu;
-        set_up(&cpu, (uintptr_t)at.device + CENTRE + 1, 17);
+        set_up(&cpu, (uintptr_t)at.device + CENTRE + 13, 17);
         if (run(&cpu, refused_slots[f]) == SIGBUS && caught.code == BUS_ADRALN && caught.x[3] == cpu.x[3])
             bus++;
         else
@@ -716,7 +717,7 @@ SVE_CASE(sve_store, "str q1, [%0]")
 static void test_sve(struct areas at) {
     void (*const cases[])(const void *, uint8_t *) = {sve_load, sve_lane, sve_store};
     static uint8_t device[512], ram[512];
-    unsigned wrong = 0;
+    unsigned wrong = 0, length = (unsigned)prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK; /* bytes */
 
     if (!(getauxval(AT_HWCAP) & (1 << 22))) { /* HWCAP_SVE */
         printf("ok %u - on: Z registers # SKIP the CPU has no SVE\n", ++tests);
@@ -726,6 +727,9 @@ static void test_sve(struct areas at) {
         fill((uint64_t *)at.device, (uint64_t *)at.ram, 77 + i);
         cases[i](at.ram + CENTRE + 1, ram);
         cases[i](at.device + CENTRE + 1, device);
+        /* Every write of V1 clears the rest of Z1; QEMU 10.0 forgets that for LD1 of a lane */
+        if (cases[i] == sve_lane)
+            memset(ram + length + 16, 0, length - 16);
         wrong += memcmp(device, ram, sizeof(ram)) ||
                  first_difference((uint64_t *)at.device, (uint64_t *)at.ram) >= 0;
     }
