@@ -223,7 +223,7 @@ def cross_tools() -> Callable[[list[str], Path], str] | None:
 
     if shutil.which("aarch64-linux-gnu-gcc") and shutil.which("aarch64-linux-gnu-objdump"):
         return output
-    root = os.environ.get("BOARDWRIGHT_TOOL_ROOT", "")
+    root = os.environ.get("BOARDWRIGHT_TEST_CROSS", "")
     if root and Path(root, "usr/bin/aarch64-linux-gnu-gcc").exists() and shutil.which("bwrap"):
         box = ["bwrap", "--ro-bind", root, "/", "--dev", "/dev", "--tmpfs", "/tmp"]
         box += ["--setenv", "PATH", "/usr/bin", "--chdir", "/mnt"]
@@ -247,7 +247,7 @@ def machine_code(
 ) -> list[tuple[str, str, str]]:
     run = cross_tools()
     if not run:
-        pytest.skip("no aarch64-linux-gnu-gcc here, nor in BOARDWRIGHT_TOOL_ROOT")
+        pytest.skip("no aarch64-linux-gnu-gcc here, nor in BOARDWRIGHT_TEST_CROSS")
     work = tmp_path_factory.mktemp("arm64")
     for name in ("u_device_memory.c", "u_device_memory.h"):
         shutil.copy(sources / name, work)
