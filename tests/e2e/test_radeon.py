@@ -1,4 +1,4 @@
-"""The image for a card, on QEMU's RV100: how memory is mapped, with and without snooping, each way of mapping it.
+"""The image for a card, on QEMU's RV100: how memory is mapped, with and without snooping, each variant.
 
 Needs the compiled kernel and Mesa, so it belongs to the slow tier. The emulated card executes no command: its
 ring test fails as it should, and the display stays.
