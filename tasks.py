@@ -166,7 +166,7 @@ def align_hunt(
     board: str = "",
     variant: str = "",
     mesa: str = "patched",
-    gpu: str = "polaris10",
+    gpu: str = "verde",
     files: str = "",
     env: str = "",
     seconds: str = "600",

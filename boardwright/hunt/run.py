@@ -41,7 +41,7 @@ class Hunt:
     """
 
     program: str
-    gpu: str = "polaris10"
+    gpu: str = "verde"
     own_mesa: bool = True
     seconds: int = 600
     variables: Mapping[str, str] = field(default_factory=dict)
