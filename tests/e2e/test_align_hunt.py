@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 KMSCUBE = ("--program", "kmscube -c 60")
 GLMARK2 = ("--program", "glmark2-es2-drm -b :duration=0.3", "--seconds", "7200")
 COMMANDS = ("si_begin_new_gfx_cs", "si_pm4_emit", "si_draw_vbo")
-"""Where amdgpu's command buffers are written: in GTT, which is Normal memory on the board and the BAR here."""
+"""Where amdgpu's command buffers are written: in GTT, on the board Normal memory, here the BAR too."""
 
 
 def hunt(*words: str) -> tuple[int, dict[str, Any]]:
@@ -42,7 +42,7 @@ def places(found: dict[str, Any]) -> set[tuple[str, str]]:
 def test_unpatched_the_driver_faults_and_the_hunt_library_lets_it_live(
     gpu: str, words: tuple[str, ...]
 ) -> None:
-    """r600 copies nothing unaligned for kmscube: of the kmscube that died on the board the driver was radeonsi."""
+    """r600 copies nothing unaligned for kmscube; the kmscube that died on the board ran on radeonsi."""
     status, found = hunt(*words, "--gpu", gpu, "--mesa", "unpatched")
     assert status == ExitStatus.PRODUCT
     assert any(name.startswith("libgallium") for name, _ in places(found))
