@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a Radeon's buffers are mapped for a program: by behaviour, one JSON line a kind of buffer.
  *
- *   radeon-lab [KIND...]     vram, gtt, gtt-wc, gtt-uc; all of them when none is named
+ *   radeon-lab [KIND...]     vram, system, system-wc, system-uc; all of them when none is named
  *
  * The first node in /dev/dri whose driver is radeon is asked for a buffer in card memory and for buffers in
  * system memory of each caching kind (Linux include/uapi/drm/radeon_drm.h). Each is mapped, written and read
@@ -114,9 +114,10 @@ static const struct {
 	uint32_t domain, flags;
 } kinds[] = {
 	{"vram", RADEON_GEM_DOMAIN_VRAM, 0},
-	{"gtt", RADEON_GEM_DOMAIN_GTT, 0},
-	{"gtt-wc", RADEON_GEM_DOMAIN_GTT, RADEON_GEM_GTT_WC},
-	{"gtt-uc", RADEON_GEM_DOMAIN_GTT, RADEON_GEM_GTT_UC},
+	/* Placed by the CPU domain: a card whose rings failed has no GART to bind to. Mapped alike. */
+	{"system", RADEON_GEM_DOMAIN_CPU, 0},
+	{"system-wc", RADEON_GEM_DOMAIN_CPU, RADEON_GEM_GTT_WC},
+	{"system-uc", RADEON_GEM_DOMAIN_CPU, RADEON_GEM_GTT_UC},
 };
 
 static bool asked(const char *name, char *const *names)
