@@ -73,6 +73,16 @@ def without(data: bytes, path: str, name: str) -> bytes:
     raise NotATree(f"expected a property {name} of {path}, found none")
 
 
+def packed(data: bytes) -> bytes:
+    """The same tree without the free space behind it. Raises :class:`NotATree`."""
+    read(data)
+    _, _, structure, strings, reserved, _, _, _, strings_size, structure_size = struct.unpack_from(
+        ">10I", data
+    )
+    end = max(structure + structure_size, strings + strings_size, reserved + 16)
+    return data[:4] + struct.pack(">I", end) + data[8:end]
+
+
 def _joined(path: list[str]) -> str:
     if not path:
         raise ValueError("a property outside every node")

@@ -126,3 +126,10 @@ def test_a_property_with_a_value_of_odd_length_leaves_a_tree_that_can_be_read() 
 def test_a_property_that_is_not_there_is_refused(path: str, name: str) -> None:
     with pytest.raises(fdt.NotATree, match=f"expected a property {name} of {path}"):
         fdt.without(flattened(TREE), path, name)
+
+
+def test_free_space_behind_a_tree_is_dropped_and_nothing_else() -> None:
+    tight = flattened(TREE)
+    roomy = tight[:4] + struct.pack(">I", len(tight) + 4096) + tight[8:] + bytes(4096)
+    assert fdt.packed(roomy) == tight
+    assert fdt.read(fdt.packed(roomy)) == fdt.read(tight)
