@@ -156,6 +156,7 @@ def patch(
         "files": "a directory of yours, unpacked on the board; the program starts in it",
         "env": "variables for the program: 'NAME=VALUE ...'",
         "seconds": "how long the program may run",
+        "fixup": "run it again, without the hunt library, with the kernel's alignment_fixup on",
         **JSON,
     }
 )
@@ -170,13 +171,14 @@ def align_hunt(
     files: str = "",
     env: str = "",
     seconds: str = "600",
+    fixup: bool = False,
     json: bool = False,
 ) -> int:
     """List where a program faults on Device memory. Example: invoke align-hunt --program "kmscube -c 60\""""
     from boardwright.verbs.align_hunt import align_hunt
 
     limit = whole("--seconds", seconds, 600)
-    return align_hunt(ROOT, board, variant, program, mesa, gpu, files, env, limit, json)
+    return align_hunt(ROOT, board, variant, program, mesa, gpu, files, env, limit, fixup, json)
 
 
 @task(help={**VARIANT, "step": "the step whose environment and inputs to open"})

@@ -18,11 +18,13 @@ from boardwright.bringup.bench import Bench, Options
 from boardwright.console.console import Console
 from boardwright.console.shell import LONGEST_COMMAND, Result
 from boardwright.errors import HostError, InputError
-from boardwright.hunt import lab
+from boardwright.hunt import fixup, lab
+from boardwright.hunt.fixup import FixedRun
 from boardwright.hunt.report import Report, parse
 from boardwright.schema.board import Board
 
 DIRECTORY = "/run/lab"
+HUNT_LIBRARY = "libalign-hunt.so"
 MEMORY = 256 * 2**20
 """Bytes of card memory: the BAR of the cards that fit the Rock-5B's window."""
 _LIBRARIES = f"{DIRECTORY}/mesa/usr/lib/aarch64-linux-gnu"
@@ -38,6 +40,7 @@ class Hunt:
     """What is run, on what. ``own_mesa``: the Mesa on the disk, rather than the image's, is the one examined.
 
     ``seconds``: how long the program may run. ``variables``: for its environment, over ours.
+    ``fixup``: run it again, alone, with the kernel's alignment_fixup on.
     """
 
     program: str
@@ -45,13 +48,17 @@ class Hunt:
     own_mesa: bool = True
     seconds: int = 600
     variables: Mapping[str, str] = field(default_factory=dict)
+    fixup: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    """``fixup``: the second run, without the hunt library, when it was asked for."""
+
     report: Report
     status: int
     output: str
+    fixup: FixedRun | None = None
 
 
 def hunt(
@@ -78,11 +85,29 @@ def hunt(
         for disk in disks:
             if not lab.unpack(console, disk, DIRECTORY if disk == "lab" else f"{DIRECTORY}/{disk}"):
                 raise HostError(f"the board in QEMU sees no disk {disk!r}")
-        done = _run(console, bar, what)
+        if what.fixup and not fixup.available(console):
+            raise InputError(
+                "--fixup: the kernel of this image has no alignment_fixup",
+                hint="the board's compiled kernel has it; Debian's, of the variant quick, does not",
+            )
+        done = _run(console, what, environment(what, bar))
         report = _fetched(console, f"{DIRECTORY}/report.jsonl")
+        fixed = _fixed(console, what, bar) if what.fixup else None
     (out / "report.jsonl").write_text(report)
     (out / "output.txt").write_text(done.output)
-    return judged(Outcome(parse(report), done.status, done.output))
+    return judged(Outcome(parse(report), done.status, done.output, fixed))
+
+
+def _fixed(console: Console, what: Hunt, bar: str) -> FixedRun:
+    """Run the program without the hunt library; what it would die of is the kernel's to make good."""
+    alone = environment(what, bar)
+    alone["LD_PRELOAD"] = " ".join(w for w in alone["LD_PRELOAD"].split() if HUNT_LIBRARY not in w)
+    fixup.switch(console, True)
+    before = fixup.counters(console)
+    done = _run(console, what, alone)
+    after = fixup.counters(console)
+    fixup.switch(console, False)
+    return FixedRun(done.status, after.since(before), done.output)
 
 
 def judged(outcome: Outcome) -> Outcome:
@@ -104,7 +129,7 @@ def environment(what: Hunt, bar: str) -> dict[str, str]:
     """The variables of the program: what is preloaded, where card memory is, which Mesa and which card."""
     driver, card = GPUS[what.gpu]
     preload = [
-        f"{DIRECTORY}/libalign-hunt.so",
+        f"{DIRECTORY}/{HUNT_LIBRARY}",
         f"{DIRECTORY}/libkms-standin.so",
         f"{_LIBRARIES}/lib{driver}_noop_drm_shim.so",
     ]
@@ -127,23 +152,24 @@ def environment(what: Hunt, bar: str) -> dict[str, str]:
     return found | dict(what.variables)
 
 
-def script(what: Hunt, bar: str) -> list[str]:
+def script(program: str, variables: Mapping[str, str]) -> list[str]:
     """The lines of the script that runs the program.
 
     Its stdin is a silent pipe: kmscube takes a readable one for a key that was pressed.
     """
-    exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(what, bar).items()]
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     return [
         f"cd {DIRECTORY}/files 2>/dev/null || cd {DIRECTORY}",
-        f"mkfifo {DIRECTORY}/silent",
+        f"test -p {DIRECTORY}/silent || mkfifo {DIRECTORY}/silent",
         *exports,
-        f"{{ {what.program}; }} <>{DIRECTORY}/silent",
+        f"{{ {program}; }} <>{DIRECTORY}/silent",
     ]
 
 
-def _run(console: Console, bar: str, what: Hunt) -> Result:
+def _run(console: Console, what: Hunt, variables: Mapping[str, str]) -> Result:
     path = f"{DIRECTORY}/hunt.sh"
-    for line in script(what, bar):
+    console.run(f": > {path}")
+    for line in script(what.program, variables):
         command = f"echo {shlex.quote(line)} >> {path}"
         if len(command) > LONGEST_COMMAND:
             raise InputError(f"too long for a line of the console: {line[:80]!r}…")

@@ -16,7 +16,6 @@ from boardwright.verbs.bringup import built
 from boardwright.verbs.common import Request, request, say
 
 if TYPE_CHECKING:
-    from boardwright.hunt.report import Report
     from boardwright.hunt.run import Outcome
 
 LAB, MESA, TOPIC = "lab", "mesa-25.0", "aligned-access"
@@ -33,6 +32,7 @@ def align_hunt(
     files: str,
     env: str,
     seconds: int,
+    fixup: bool,
     as_json: bool,
 ) -> int:
     """0: no site; 1: sites were found; 3: the lab is at fault, or the run proves nothing."""
@@ -44,6 +44,7 @@ def align_hunt(
         own_mesa=mesa != IMAGE,
         seconds=seconds,
         variables=_variables(env),
+        fixup=fixup,
     )
     _own_mesa(mesa)
     if files and not Path(files).is_dir():
@@ -137,18 +138,23 @@ def _show(found: Outcome, as_json: bool) -> None:
     from boardwright.hunt.report import table
 
     if as_json:
-        print(json.dumps(_value(found.report, found.status), indent=2))
-    else:
-        print(table(found.report), end="")
-        if found.status:
-            print(f"the program ended with status {found.status}")
+        print(json.dumps(_value(found), indent=2))
+        return
+    print(table(found.report), end="")
+    if found.status:
+        print(f"the program ended with status {found.status}")
+    if again := found.fixup:
+        counted = f"{again.counters.fixed} accesses done by the kernel, {again.counters.unfixed} refused"
+        print(f"again with alignment_fixup on: ended with status {again.status}; {counted}")
 
 
-def _value(report: Report, status: int) -> Mapping[str, object]:
+def _value(found: Outcome) -> Mapping[str, object]:
+    report = found.report
     return {
         "sites": [asdict(site) for site in report.sites],
         "faults": report.faults,
         "lost": report.lost,
         "mappings": report.mappings,
-        "status": status,
+        "status": found.status,
+        "fixup": asdict(found.fixup) if found.fixup else None,
     }

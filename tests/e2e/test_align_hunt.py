@@ -6,6 +6,7 @@ Slow, as it builds Mesa twice.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,8 +22,8 @@ COMMANDS = ("si_begin_new_gfx_cs", "si_pm4_emit", "si_draw_vbo")
 """Where amdgpu's command buffers are written: in GTT, on the board Normal memory, here the BAR too."""
 
 
-def hunt(*words: str) -> tuple[int, dict[str, Any]]:
-    done = invoke("align-hunt", "--board", "rock5b", "--variant", "quick", "--json", *words, timeout=10_000)
+def hunt(*words: str, variant: Sequence[str] = ("--variant", "quick")) -> tuple[int, dict[str, Any]]:
+    done = invoke("align-hunt", "--board", "rock5b", *variant, "--json", *words, timeout=10_000)
     assert done.returncode in (ExitStatus.OK, ExitStatus.PRODUCT), done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -55,6 +56,16 @@ def test_unpatched_kmscube_alone_dies_as_on_the_board() -> None:
     assert status == ExitStatus.PRODUCT
     assert found["status"] == 135
     assert [site["emulated"] for site in found["sites"]] == [False]
+
+
+@pytest.mark.parametrize("gpu", ["verde", "polaris10"])
+def test_unpatched_it_lives_with_the_kernels_fixup_which_counts_what_the_hunt_counted(gpu: str) -> None:
+    built = invoke("build", "--board", "rock5b", timeout=10_000)
+    assert built.returncode == ExitStatus.OK, built.stderr
+    _, found = hunt(*KMSCUBE, "--gpu", gpu, "--mesa", "unpatched", "--fixup", variant=())
+    assert found["faults"] > 0
+    assert found["fixup"]["status"] == 0
+    assert found["fixup"]["counters"] == {"fixed": found["faults"], "unfixed": 0}
 
 
 @pytest.mark.usefixtures("quick")

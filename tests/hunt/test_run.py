@@ -38,7 +38,7 @@ def test_the_users_variables_win() -> None:
 
 
 def test_every_line_fits_the_console() -> None:
-    assert max(map(len, script(Hunt("kmscube"), BAR))) < LONGEST_COMMAND / 2
+    assert max(map(len, script("kmscube", environment(Hunt("kmscube"), BAR)))) < LONGEST_COMMAND / 2
 
 
 def test_the_script_runs_the_program_with_its_variables_and_a_silent_stdin(
@@ -47,7 +47,7 @@ def test_the_script_runs_the_program_with_its_variables_and_a_silent_stdin(
     monkeypatch.setattr(run, "DIRECTORY", str(tmp_path))
     program = 'timeout 1 cat; echo cat ended with $?; echo "$GREETING"; exit 3'
     what = Hunt(program, variables={"GREETING": "it's $HOME", "LD_PRELOAD": ""})
-    text = "\n".join(run.script(what, BAR))
+    text = "\n".join(run.script(program, environment(what, BAR)))
     done = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.splitlines() == ["cat ended with 124", "it's $HOME"]
     assert done.returncode == 3
