@@ -129,7 +129,7 @@ static int wait_for(const struct rocket *rocket, struct nm_buffer *buffer, int64
 {
         struct nm_rocket_prep_bo prep = { .handle = buffer->handle, .deadline = deadline };
 
-        /* Up to Linux 7.0 success is the number of jiffies that were left, not 0. */
+        /* Success is the number of jiffies that were left (Linux 6.18) or 0 (later): only below 0 is failure. */
         if (nm_ioctl(rocket->fd, NM_ROCKET_PREP_BO, &prep) >= 0) {
                 buffer->token = WITH_CPU;
                 return NM_OK;
