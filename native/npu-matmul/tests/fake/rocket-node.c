@@ -87,6 +87,7 @@ static void run(int file, const struct nm_rocket_job *job)
 {
         const struct nm_rocket_task *tasks = (const void *)(uintptr_t)job->tasks;
 
+        late = false;
         if (job->task_count == 0)
                 return;
         if (job->task_size < sizeof(*tasks)) {
