@@ -76,8 +76,9 @@ static bool parse(const char *name, struct ax_model *model)
         unsigned cores;
         int end = 0;
 
-        if (sscanf(name, "v1_matmul_npu%u_s8_%u_%u_%u_%llu.axmodel%n", &cores, &model->k, &model->d1, &model->d2, &cycles,
-                   &end) != 5 || !end || name[end] || strlen(name) >= sizeof(model->file))
+        if (sscanf(name, "v1_matmul_npu%u_s8_%u_%u_%u_%llu.axmodel%n", &cores, &model->k, &model->d1, &model->d2,
+                   &cycles, &end) != 5 ||
+            !end || name[end] || strlen(name) >= sizeof(model->file))
                 return false;
         if (model->k == 0 || model->d1 == 0 || model->d2 == 0)
                 return false;
@@ -251,8 +252,10 @@ static int compare(const struct ax_model *model, const struct ax_io_info *info, 
             !is_shape(&info->inputs[0], AX_TYPE_INT8, d1, k, d1 * k) ||
             !is_shape(&info->inputs[1], AX_TYPE_INT8, d2, k, d2 * k) ||
             !is_shape(&info->outputs[0], AX_TYPE_FLOAT32, d1, d2, d1 * d2 * 4))
-                return nm_fail(why, NM_UNSUPPORTED, "%s: expected int8 x[%u, %u] and y[%u, %u] and float32 r[%u, %u]; its "
-                               "tensors are others", model->file, d1, k, d2, k, d1, d2);
+                return nm_fail(why, NM_UNSUPPORTED,
+                               "%s: expected int8 x[%u, %u] and y[%u, %u] and float32 r[%u, %u]; its "
+                               "tensors are others",
+                               model->file, d1, k, d2, k, d1, d2);
         return NM_OK;
 }
 
@@ -276,8 +279,10 @@ static int create_handle(const struct ax_runtime *runtime, struct ax_model *mode
         munmap(bytes, (size_t)about.st_size);
         if (error) {
                 model->handle = NULL;
-                return nm_fail(why, NM_DRIVER, "AX_ENGINE_CreateHandle(%s): 0x%08x; after a killed program, CMM may be used up "
-                               "until the board is started anew", model->file, (unsigned)error);
+                return nm_fail(why, NM_DRIVER,
+                               "AX_ENGINE_CreateHandle(%s): 0x%08x; after a killed program, CMM may be used up "
+                               "until the board is started anew",
+                               model->file, (unsigned)error);
         }
         return NM_OK;
 }

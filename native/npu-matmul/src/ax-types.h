@@ -67,7 +67,8 @@ static_assert(sizeof(struct ax_io_buffer) == 128 && sizeof(struct ax_io) == 128,
 struct ax_calls {
         int32_t (*AX_SYS_Init)(void);
         int32_t (*AX_SYS_Deinit)(void);
-        int32_t (*AX_SYS_MemAllocCached)(uint64_t *physical, void **cpu, uint32_t size, uint32_t align, const int8_t *token);
+        int32_t (*AX_SYS_MemAllocCached)(uint64_t *physical, void **cpu, uint32_t size, uint32_t align,
+                                         const int8_t *token);
         int32_t (*AX_SYS_MemFree)(uint64_t physical, void *cpu);
         int32_t (*AX_SYS_MflushCache)(uint64_t physical, void *cpu, uint32_t size);
         int32_t (*AX_SYS_MinvalidateCache)(uint64_t physical, void *cpu, uint32_t size);

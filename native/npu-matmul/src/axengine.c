@@ -3,8 +3,8 @@
  * The AX650N by its vendor's run-time: products of int8 with ready-made matmul models (152 of them come with the
  * vendor's SDK; tools/matmul-onnx makes more). N is sliced and K is split over the models there are.
  *
- * The models give float32. A sum of K products of int8 is exact in it below 2^24, that is for K up to 1023, so no longer
- * model is used and the parts of a longer K are added here as integers.
+ * The models give float32. A sum of K products of int8 is exact in it below 2^24, that is for K up to 1023, so no
+ * longer model is used and the parts of a longer K are added here as integers.
  */
 #define _GNU_SOURCE 1
 #include <math.h>
@@ -77,7 +77,8 @@ static bool choose(const struct ax_runtime *runtime, struct weights *weights)
 
                 for (int role = 0; role < 2 && model->k <= K_EXACT; role++) {
                         const uint32_t rows = role ? model->d1 : model->d2;
-                        const double pieces = (double)ceil_div(weights->n, rows) * (double)ceil_div(weights->k_total, model->k);
+                        const double pieces =
+                                (double)ceil_div(weights->n, rows) * (double)ceil_div(weights->k_total, model->k);
                         const double cost = pieces * ((double)model->cycles + 1e-6 * rows * model->k);
 
                         if (cost >= least)
@@ -90,7 +91,8 @@ static bool choose(const struct ax_runtime *runtime, struct weights *weights)
         return least < INFINITY;
 }
 
-static int fill(const struct ax_runtime *runtime, struct weights *weights, const int8_t *b, size_t ldb, struct nm_error *why)
+static int fill(const struct ax_runtime *runtime, struct weights *weights, const int8_t *b, size_t ldb,
+                struct nm_error *why)
 {
         int status = NM_OK;
 
@@ -125,7 +127,8 @@ static int create(void *state, enum nm_type type, size_t n, size_t k, const void
         weights->k_total = k;
         if (!choose(state, weights)) {
                 free(weights);
-                return nm_fail(why, NM_UNSUPPORTED, "no int8 model with K up to %d, beyond which float32 is not exact", K_EXACT);
+                return nm_fail(why, NM_UNSUPPORTED, "no int8 model with K up to %d, beyond which float32 is not exact",
+                               K_EXACT);
         }
         weights->slices = ceil_div(n, weights->rows);
         weights->parts = ceil_div(k, weights->k);
@@ -142,7 +145,8 @@ static int create(void *state, enum nm_type type, size_t n, size_t k, const void
 }
 
 /* The model that takes `m` rows of A beside these pieces in the fewest cycles. */
-static struct ax_model *model_for(const struct ax_runtime *runtime, const struct weights *weights, size_t m, bool *a_is_x)
+static struct ax_model *model_for(const struct ax_runtime *runtime, const struct weights *weights, size_t m,
+                                  bool *a_is_x)
 {
         struct ax_model *best = NULL;
         double least = INFINITY;
@@ -195,8 +199,10 @@ static int add(const struct ax_model *model, const struct rows *rows, size_t col
                         const float value = rows->a_is_x ? r[i * model->d2 + j] : r[j * model->d2 + i];
 
                         if (!(fabsf(value) <= 16777216.0f) || value != rintf(value))
-                                return nm_fail(why, NM_UNSUPPORTED, "%s gives %g where an integer below 2^24 is due: its result "
-                                               "is scaled or not exact", model->file, (double)value);
+                                return nm_fail(why, NM_UNSUPPORTED,
+                                               "%s gives %g where an integer below 2^24 is due: its result "
+                                               "is scaled or not exact",
+                                               model->file, (double)value);
                         rows->c[i * rows->ldc + n0 + j] += (int32_t)value;
                 }
         }
@@ -245,8 +251,8 @@ static int run_rows(const struct ax_runtime *runtime, const struct weights *weig
                         const size_t n0 = slice * weights->rows;
                         const size_t columns = weights->n - n0 < weights->rows ? weights->n - n0 : weights->rows;
 
-                        status = run_piece(runtime, model, &weights->pieces[slice * weights->parts + part], rows, columns, n0,
-                                           why);
+                        status = run_piece(runtime, model, &weights->pieces[slice * weights->parts + part], rows,
+                                           columns, n0, why);
                 }
         }
         return status;
@@ -277,4 +283,6 @@ static int multiply(void *state, void *matrix, size_t m, const void *a, size_t l
 
 static const struct nm_whole_ops ops = { .create = create, .destroy = destroy, .multiply = multiply };
 
-const struct nm_backend nm_axengine = { .name = "axengine", .open = axengine_open, .close = axengine_close, .whole = &ops };
+const struct nm_backend nm_axengine = {
+        .name = "axengine", .open = axengine_open, .close = axengine_close, .whole = &ops
+};

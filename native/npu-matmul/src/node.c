@@ -94,7 +94,7 @@ int nm_node_open(const struct nm_node_search *search, const char *node, int *fd,
                         snprintf(path, sizeof(path), search->patterns[i], number);
                         if (try_node(search, path, fd, info, &here) == NM_OK)
                                 return NM_OK;
-                        /* A node that may not be opened could be the right one: it is what the user wants to hear of. */
+                        /* A node that may not be opened could be the right one: the user wants to hear of it. */
                         if (errno != ENOENT && (!refused.text[0] || errno == EACCES))
                                 refused = here;
                 }
@@ -117,8 +117,10 @@ int nm_check_job(const struct nm_job *job, struct nm_error *why)
                 return nm_fail(why, NM_INVALID, "a job of no lists");
         for (size_t i = 0; i < job->count; i++)
                 if (job->lists[i].words < 5 || job->lists[i].address % 16)
-                        return nm_fail(why, NM_INVALID, "list %zu of the job: %u words at 0x%x, expected 5 or more at a "
-                                       "multiple of 16", i, job->lists[i].words, job->lists[i].address);
+                        return nm_fail(why, NM_INVALID,
+                                       "list %zu of the job: %u words at 0x%x, expected 5 or more at a "
+                                       "multiple of 16",
+                                       i, job->lists[i].words, job->lists[i].address);
         for (size_t i = 0; i < buffers; i++)
                 for (size_t j = i + 1; j < buffers; j++)
                         if (named(job, i)->handle == named(job, j)->handle)

@@ -77,11 +77,13 @@ static int no_memory(const struct rknpu *npu, const char *call, size_t size, int
         if (error != ENOMEM)
                 return nm_fail(why, NM_DRIVER, "%s of %zu bytes: %s", call, size, strerror(error));
         if (npu->iommu)
-                return nm_fail(why, NM_NO_MEMORY, "%s of %zu bytes: %s; the NPU's address space or the memory is used up",
-                               call, size, strerror(error));
-        return nm_fail(why, NM_NO_MEMORY, "%s of %zu bytes: CMA is short (%ld of %ld MiB free): boot with a larger cma=, such "
-                       "as cma=512M@0-4G, or with the NPU's IOMMU (rknpu_mmu okay)", call, size,
-                       meminfo_kb("CmaFree") / 1024, meminfo_kb("CmaTotal") / 1024);
+                return nm_fail(why, NM_NO_MEMORY,
+                               "%s of %zu bytes: %s; the NPU's address space or the memory is used up", call, size,
+                               strerror(error));
+        return nm_fail(why, NM_NO_MEMORY,
+                       "%s of %zu bytes: CMA is short (%ld of %ld MiB free): boot with a larger cma=, such "
+                       "as cma=512M@0-4G, or with the NPU's IOMMU (rknpu_mmu okay)",
+                       call, size, meminfo_kb("CmaFree") / 1024, meminfo_kb("CmaTotal") / 1024);
 }
 
 /* The misc device checks the size of the structure, and versions between the two known ones could want either. */
@@ -121,9 +123,10 @@ static int create(struct rknpu *npu, size_t size, uint32_t flags, struct nm_buff
                 return no_memory(npu, "MEM_CREATE", mapped, errno, why);
         if (!nm_address_fits(args.address, mapped)) {
                 drop(npu, args.handle, args.token);
-                return nm_fail(why, NM_ADDRESS, "a buffer of %zu bytes at 0x%llx: the NPU's registers hold 32 bits; with the "
-                               "IOMMU off, CMA has to lie below 4 GiB (cma=512M@0-4G)", mapped,
-                               (unsigned long long)args.address);
+                return nm_fail(why, NM_ADDRESS,
+                               "a buffer of %zu bytes at 0x%llx: the NPU's registers hold 32 bits; with the "
+                               "IOMMU off, CMA has to lie below 4 GiB (cma=512M@0-4G)",
+                               mapped, (unsigned long long)args.address);
         }
         cpu = map_bo(npu, args.handle, mapped);
         if (cpu == MAP_FAILED) {
@@ -132,8 +135,12 @@ static int create(struct rknpu *npu, size_t size, uint32_t flags, struct nm_buff
                 drop(npu, args.handle, args.token);
                 return no_memory(npu, "mmap", mapped, error, why);
         }
-        *buffer = (struct nm_buffer){ .cpu = cpu, .address = (uint32_t)args.address, .size = size, .handle = args.handle,
-                                      .token = args.token, .mapped = mapped };
+        *buffer = (struct nm_buffer){ .cpu = cpu,
+                                      .address = (uint32_t)args.address,
+                                      .size = size,
+                                      .handle = args.handle,
+                                      .token = args.token,
+                                      .mapped = mapped };
         return NM_OK;
 }
 
@@ -142,9 +149,10 @@ static int rknpu_create(void *state, size_t size, enum nm_use use, struct nm_buf
         struct rknpu *npu = state;
 
         (void)use;
-        /* Cached, with ranges synchronised: reading outputs uncached is slow. Scattered pages spare CMA where an IOMMU is,
-         * and the driver drops the wish where none is; the misc device refuses it. */
-        return create(npu, size, NM_RKNPU_CACHEABLE | (npu->misc ? 0u : (uint32_t)NM_RKNPU_NON_CONTIGUOUS), buffer, why);
+        /* Cached, with ranges synchronised: reading outputs uncached is slow. Scattered pages spare CMA where an IOMMU
+         * is, and the driver drops the wish where none is; the misc device refuses it. */
+        return create(npu, size, NM_RKNPU_CACHEABLE | (npu->misc ? 0u : (uint32_t)NM_RKNPU_NON_CONTIGUOUS), buffer,
+                      why);
 }
 
 static void rknpu_destroy(void *state, struct nm_buffer *buffer)
@@ -154,13 +162,14 @@ static void rknpu_destroy(void *state, struct nm_buffer *buffer)
         *buffer = (struct nm_buffer){ 0 };
 }
 
-static int sync_range(const struct rknpu *npu, uint32_t flags, const struct nm_buffer *buffer, size_t offset, size_t bytes,
-                      struct nm_error *why)
+static int sync_range(const struct rknpu *npu, uint32_t flags, const struct nm_buffer *buffer, size_t offset,
+                      size_t bytes, struct nm_error *why)
 {
         struct nm_rknpu_mem_sync args = { .flags = flags, .token = buffer->token, .offset = offset, .size = bytes };
 
         if (offset + bytes > buffer->mapped)
-                return nm_fail(why, NM_INVALID, "%zu bytes to synchronise in a buffer of %zu", offset + bytes, buffer->mapped);
+                return nm_fail(why, NM_INVALID, "%zu bytes to synchronise in a buffer of %zu", offset + bytes,
+                               buffer->mapped);
         if (bytes && nm_ioctl(npu->fd, code(npu, NM_RKNPU_MEM_SYNC, sizeof(args)), &args) < 0)
                 return nm_fail(why, NM_DRIVER, "MEM_SYNC of %zu bytes: %s", bytes, strerror(errno));
         return NM_OK;
@@ -177,7 +186,7 @@ static int rknpu_to_cpu(void *state, struct nm_buffer *buffer, size_t bytes, uns
         return sync_range(state, NM_RKNPU_FROM_DEVICE, buffer, 0, bytes, why);
 }
 
-/* The tail of `list` names the next one, or none: (0x0101 << 48 | value << 16 | offset), registers 0x10 and 0x14 of the PC. */
+/* The tail of `list` names the next one, or none, in registers 0x10 and 0x14 of the PC (target 0x0101). */
 static int chain_to(const struct rknpu *npu, const struct nm_job *job, const struct nm_list *list,
                     const struct nm_list *next, struct nm_error *why)
 {
@@ -218,8 +227,11 @@ static int kick(const struct rknpu *npu, const struct nm_list *lists, size_t cou
         uint32_t ignored;
 
         for (size_t i = 0; i < count; i++)
-                tasks[i] = (struct nm_rknpu_task){ .enable_mask = lists[i].enable, .int_mask = DPU_DONE, .int_clear = CLEAR_ALL,
-                                                   .amount = lists[i].words - TAIL, .list = lists[i].address };
+                tasks[i] = (struct nm_rknpu_task){ .enable_mask = lists[i].enable,
+                                                   .int_mask = DPU_DONE,
+                                                   .int_clear = CLEAR_ALL,
+                                                   .amount = lists[i].words - TAIL,
+                                                   .list = lists[i].address };
         if (npu->misc && sync_range(npu, NM_RKNPU_TO_DEVICE, &npu->tasks, 0, count * sizeof(*tasks), why))
                 return NM_DRIVER;
         if (nm_ioctl(npu->fd, code(npu, NM_RKNPU_SUBMIT, sizeof(args)), &args) >= 0)
@@ -324,7 +336,7 @@ static int rknpu_open(const struct nm_options *options, void **state, struct nm_
         npu->create_size = version > 902 ? sizeof(struct nm_rknpu_mem_create) : NM_RKNPU_MEM_CREATE_OLD;
         npu->iommu = action(npu, NM_RKNPU_IOMMU_ENABLED, &iommu) == 0 && iommu;
         npu->chain = chain && !strcmp(chain, "1");
-        /* The kernel reads the tasks through a mapping of its own, uncached as ours is; the misc device's are cached. */
+        /* The kernel reads the tasks by a mapping of its own, uncached as ours; the misc device's are cached. */
         status = create(npu, TASKS * sizeof(struct nm_rknpu_task), NM_RKNPU_KERNEL_MAPPING, &npu->tasks, why);
         if (status) {
                 close(npu->fd);

@@ -19,7 +19,7 @@
  * kernels, 1.5 G multiplications: 15 ms at the peak of 200 MHz, so this many leave a factor of four. */
 enum { LISTS_PER_JOB = 8 };
 
-/* nm_buffer.token: whether the processor owns the buffer already, so that to_cpu need not synchronise all of it again. */
+/* nm_buffer.token: whether the processor owns the buffer already, so that to_cpu need not synchronise it again. */
 enum { WITH_NPU = 0, WITH_CPU = 1 };
 
 struct rocket {
@@ -82,16 +82,16 @@ static int rocket_create(void *state, size_t size, enum nm_use use, struct nm_bu
         }
         if (!nm_address_fits(bo.address, mapped)) {
                 drop_handle(rocket, bo.handle);
-                return nm_fail(why, NM_ADDRESS, "a buffer of %zu bytes at 0x%llx: the NPU's registers hold 32 bits", mapped,
-                               (unsigned long long)bo.address);
+                return nm_fail(why, NM_ADDRESS, "a buffer of %zu bytes at 0x%llx: the NPU's registers hold 32 bits",
+                               mapped, (unsigned long long)bo.address);
         }
         cpu = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, rocket->fd, (off_t)bo.offset);
         if (cpu == MAP_FAILED) {
                 const int error = errno;
 
                 drop_handle(rocket, bo.handle);
-                return nm_fail(why, error == ENOMEM ? NM_NO_MEMORY : NM_DRIVER, "mmap of a buffer of %zu bytes: %s", mapped,
-                               strerror(error));
+                return nm_fail(why, error == ENOMEM ? NM_NO_MEMORY : NM_DRIVER, "mmap of a buffer of %zu bytes: %s",
+                               mapped, strerror(error));
         }
         *buffer = (struct nm_buffer){ .cpu = cpu, .address = (uint32_t)bo.address, .size = size, .handle = bo.handle,
                                       .token = WITH_CPU, .mapped = mapped };
@@ -165,7 +165,7 @@ static int send(const struct rocket *rocket, const struct nm_job *job, struct nm
                 handles[i] = job->reads[i]->handle;
         for (size_t i = 0; i < job->write_count; i++)
                 handles[job->read_count + i] = job->writes[i]->handle;
-        /* Success says little: the call drops the errors of its jobs (rocket_ioctl_submit), hence the poisoned outputs. */
+        /* Success says little: the call drops the errors of its jobs (rocket_ioctl_submit); outputs are poisoned. */
         if (nm_ioctl(rocket->fd, NM_ROCKET_SUBMIT, &submit) < 0)
                 return nm_fail(why, NM_DRIVER, "SUBMIT of %zu lists: %s", job->count, strerror(errno));
         return NM_OK;

@@ -80,7 +80,14 @@ struct nm_rknpu_task {
 } __attribute__((packed));
 
 #define NM_RKNPU_CODE(letter, base, nr, size) _IOC(_IOC_READ | _IOC_WRITE, letter, (base) + (nr), size)
-enum { NM_RKNPU_ACTION, NM_RKNPU_SUBMIT, NM_RKNPU_MEM_CREATE, NM_RKNPU_MEM_MAP, NM_RKNPU_MEM_DESTROY, NM_RKNPU_MEM_SYNC };
+enum {
+        NM_RKNPU_ACTION,
+        NM_RKNPU_SUBMIT,
+        NM_RKNPU_MEM_CREATE,
+        NM_RKNPU_MEM_MAP,
+        NM_RKNPU_MEM_DESTROY,
+        NM_RKNPU_MEM_SYNC
+};
 
 static_assert(sizeof(struct nm_rknpu_mem_create) == 48 && NM_RKNPU_MEM_CREATE_OLD == 40, "mem_create");
 static_assert(sizeof(struct nm_rknpu_submit) == 104 && offsetof(struct nm_rknpu_submit, core_mask) == 56, "submit");

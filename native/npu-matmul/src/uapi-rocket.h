@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The part of the mainline driver's interface that is used (Linux 6.18, include/uapi/drm/rocket_accel.h), and what every
- * DRM driver answers. Written here so that the library builds with the headers of any kernel.
+ * The part of the mainline driver's interface that is used (Linux 6.18, include/uapi/drm/rocket_accel.h), and what
+ * every DRM driver answers. Written here so that the library builds with the headers of any kernel.
  */
 #ifndef NM_UAPI_ROCKET_H
 #define NM_UAPI_ROCKET_H

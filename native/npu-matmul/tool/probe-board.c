@@ -46,10 +46,14 @@ static void member(FILE *out, const char *name, const char *text)
 
 /* The files that say how fast things run; most are one driver's or the other's. */
 static const char *const clocks[] = {
-        "/sys/class/devfreq/*/cur_freq", "/sys/class/devfreq/*/max_freq", "/sys/class/devfreq/*/governor",
+        "/sys/class/devfreq/*/cur_freq",
+        "/sys/class/devfreq/*/max_freq",
+        "/sys/class/devfreq/*/governor",
         "/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq",
         "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
-        "/sys/kernel/debug/clk/*npu*/clk_rate", "/sys/kernel/debug/rknpu/*", "/sys/devices/platform/*.npu/power/*delay_ms",
+        "/sys/kernel/debug/clk/*npu*/clk_rate",
+        "/sys/kernel/debug/rknpu/*",
+        "/sys/devices/platform/*.npu/power/*delay_ms",
         "/sys/class/thermal/thermal_zone*/temp",
 };
 
@@ -90,7 +94,8 @@ static void print_log(FILE *out)
         if (length > 0) {
                 text[length] = '\0';
                 for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
-                        if (strcasestr(line, "npu") || strstr(line, "rocket") || strstr(line, "rknn") || strstr(line, "cma:"))
+                        if (strcasestr(line, "npu") || strstr(line, "rocket") || strstr(line, "rknn") ||
+                            strstr(line, "cma:"))
                                 lines[count++ % LINES] = line;
         }
         for (size_t i = count > LINES ? count - LINES : 0, first = i; i < count; i++) {

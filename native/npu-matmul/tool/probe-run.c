@@ -60,7 +60,8 @@ static void *operand(enum nm_type type, size_t count, unsigned seed)
 }
 
 /* Counts elements of C that are not the sums; the first goes into the text. */
-static size_t compare(const struct probe_shape *shape, const int32_t *a, const int32_t *b, const void *c, char text[200])
+static size_t compare(const struct probe_shape *shape, const int32_t *a, const int32_t *b, const void *c,
+                      char text[200])
 {
         size_t wrong = 0;
 
@@ -76,8 +77,8 @@ static size_t compare(const struct probe_shape *shape, const int32_t *a, const i
                         if (found == (double)sum)
                                 continue;
                         if (wrong++ == 0)
-                                snprintf(text, 200, "%zux%zux%zu: C[%zu][%zu] is %.9g, expected %lld", shape->m, shape->k,
-                                         shape->n, i, j, found, (long long)sum);
+                                snprintf(text, 200, "%zux%zux%zu: C[%zu][%zu] is %.9g, expected %lld", shape->m,
+                                         shape->k, shape->n, i, j, found, (long long)sum);
                 }
         }
         return wrong;
@@ -98,8 +99,8 @@ static void judge(int status, const struct nm_error *why, struct probe_result *r
         snprintf(result->text, sizeof(result->text), "%s: %.160s", nm_status_name(status), why->text);
 }
 
-static void one_shape(struct nm_device *device, const struct probe_experiment *experiment, const struct probe_shape *shape,
-                      struct probe_result *result)
+static void one_shape(struct nm_device *device, const struct probe_experiment *experiment,
+                      const struct probe_shape *shape, struct probe_result *result)
 {
         const size_t of_a = shape->m * shape->k, of_b = shape->n * shape->k, of_c = shape->m * shape->n;
         void *a = operand(shape->type, of_a, 1), *b = operand(shape->type, of_b, 2), *c = malloc(of_c * 4);
@@ -125,8 +126,8 @@ static void one_shape(struct nm_device *device, const struct probe_experiment *e
                         const size_t used = strlen(result->text);
 
                         result->outcome = PROBE_WRONG;
-                        snprintf(result->text + used, sizeof(result->text) - used, "; %zu of %zu elements, round %u", wrong,
-                                 of_c, i + 1);
+                        snprintf(result->text + used, sizeof(result->text) - used, "; %zu of %zu elements, round %u",
+                                 wrong, of_c, i + 1);
                 }
         }
         if (status)
@@ -139,7 +140,8 @@ static void one_shape(struct nm_device *device, const struct probe_experiment *e
         free(wide_b);
 }
 
-static void in_child(const struct nm_options *base, const struct probe_experiment *experiment, struct probe_result *result)
+static void in_child(const struct nm_options *base, const struct probe_experiment *experiment,
+                     struct probe_result *result)
 {
         struct nm_options options = *base;
         struct nm_device *device;
@@ -158,8 +160,8 @@ static void in_child(const struct nm_options *base, const struct probe_experimen
         for (size_t i = 0; i < experiment->shape_count && result->outcome == PROBE_RIGHT; i++)
                 one_shape(device, experiment, &experiment->shapes[i], result);
         if (result->outcome == PROBE_RIGHT)
-                snprintf(result->text, sizeof(result->text), "%zu shapes, %u times, every element", experiment->shape_count,
-                         experiment->rounds);
+                snprintf(result->text, sizeof(result->text), "%zu shapes, %u times, every element",
+                         experiment->shape_count, experiment->rounds);
         nm_close(device);
 }
 
@@ -179,8 +181,10 @@ static bool collect(pid_t child, int from, unsigned deadline, struct probe_resul
                 kill(child, SIGKILL);
                 /* The pipe closes when the child is gone; one that sits in the kernel stays. */
                 if (poll(&waits, 1, 5000) == 0) {
-                        snprintf(result->text, sizeof(result->text), "no answer in %u s, and the process cannot be ended: it "
-                                 "hangs in the kernel; start the board anew", deadline);
+                        snprintf(result->text, sizeof(result->text),
+                                 "no answer in %u s, and the process cannot be ended: it "
+                                 "hangs in the kernel; start the board anew",
+                                 deadline);
                         return false;
                 }
         } else if (read(from, result, sizeof(*result)) != sizeof(*result)) {

@@ -2,25 +2,14 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "probe.h"
 
-enum { MOST = 64, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_HOST = 3 };
-
-struct probe {
-        struct nm_options options;
-        struct nm_info info;
-        const char *evidence;
-        unsigned deadline, loops;       /* s; rounds of the long experiment */
-        bool quiet;                     /* no table */
-        struct probe_experiment experiments[MOST];
-        size_t count;
-        struct nm_switches base;        /* with these it multiplied */
-        bool stuck;
-};
+enum { EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_HOST = 3 };
 
 /* Tables of shapes: M, K, N. */
 static const struct probe_shape first_light[] = { { NM_FP16_FP32, 4, 32, 16 }, { NM_FP16_FP32, 4, 64, 32 } };
@@ -52,7 +41,7 @@ static void show(const struct probe *probe, const struct probe_experiment *one)
 static void recover(struct probe *probe)
 {
         struct probe_experiment known = { .name = "recovery", .switches = probe->base, .rounds = 1, .shape_count = 1 };
-        /* The vendor's driver cuts the power 3 s after the last call, which clears what a bad list left in registers. */
+        /* The vendor's driver cuts the power 3 s after the last call, which clears what a bad list left. */
         const struct timespec rest = { .tv_sec = 4 };
 
         memcpy(known.shapes, first_light, sizeof(first_light[0]));
@@ -70,7 +59,8 @@ static void recover(struct probe *probe)
 static struct probe_experiment *experiment(struct probe *probe, const char *name, struct nm_switches switches,
                                            const struct probe_shape *shapes, size_t count, unsigned rounds)
 {
-        struct probe_experiment *one = &probe->experiments[probe->count < MOST - 1 ? probe->count++ : MOST - 1];
+        struct probe_experiment *one =
+                &probe->experiments[probe->count < PROBE_MOST - 1 ? probe->count++ : PROBE_MOST - 1];
 
         *one = (struct probe_experiment){ .switches = switches, .shape_count = count, .rounds = rounds };
         snprintf(one->name, sizeof(one->name), "%s", name);
@@ -90,8 +80,8 @@ static bool attempt(struct probe *probe, struct probe_experiment *one, bool know
         return one->result.outcome == PROBE_RIGHT;
 }
 
-static bool try_one(struct probe *probe, const char *name, struct nm_switches switches, const struct probe_shape *shapes,
-                    size_t count, unsigned rounds)
+static bool try_one(struct probe *probe, const char *name, struct nm_switches switches,
+                    const struct probe_shape *shapes, size_t count, unsigned rounds)
 {
         return attempt(probe, experiment(probe, name, switches, shapes, count, rounds), true);
 }
@@ -113,13 +103,8 @@ static bool find_base(struct probe *probe)
         return false;
 }
 
-/* {rows} × {RDMA} × {banks}: which combinations are right throughout. */
-struct verdicts {
-        bool rows[2], rdma[3], banks[2];
-        bool mrdma_zero, int8_qd, grains, chain, int8, llama, loops;
-};
-
-static void sweep(struct probe *probe, struct verdicts *hold)
+/* {rows} × {RDMA} × {banks}. */
+static void sweep(struct probe *probe, struct probe_verdicts *hold)
 {
         char name[64];
 
@@ -144,7 +129,7 @@ static void sweep(struct probe *probe, struct verdicts *hold)
         }
 }
 
-static void lesser(struct probe *probe, struct verdicts *hold, struct nm_switches best)
+static void lesser(struct probe *probe, struct probe_verdicts *hold, struct nm_switches best)
 {
         static const unsigned grains[] = { 2, 16, 1022 };
         struct nm_switches other = best;
@@ -177,114 +162,13 @@ static void lesser(struct probe *probe, struct verdicts *hold, struct nm_switche
 }
 
 /* What we believed where both hold; else what holds. */
-static struct nm_switches recommend(const struct probe *probe, const struct verdicts *hold)
+static struct nm_switches recommend(const struct probe *probe, const struct probe_verdicts *hold)
 {
         struct nm_switches best = probe->base;
 
         best.rows = hold->rows[NM_ROWS_AS_GIVEN] ? NM_ROWS_AS_GIVEN : NM_ROWS_PADDED;
         best.int8_banks = hold->banks[NM_BANKS_SPARE] || !hold->banks[NM_BANKS_EXACT] ? NM_BANKS_SPARE : NM_BANKS_EXACT;
         return best;
-}
-
-static const char *verdict(bool a, bool b)
-{
-        return a && b ? "both hold" : a ? "claim A holds, B does not" : b ? "claim B holds, A does not" : "neither holds";
-}
-
-struct line {
-        const char *id, *question, *answer;
-};
-
-static size_t answers(const struct probe *probe, const struct verdicts *hold, struct line lines[8])
-{
-        const bool vendor = !strcmp(probe->info.backend, "rknpu");
-        size_t count = 0;
-
-        lines[count++] = (struct line){ "C1", "fewer than 4 rows as given (A) or padded to 4 (B)",
-                                        verdict(hold->rows[NM_ROWS_AS_GIVEN], hold->rows[NM_ROWS_PADDED]) };
-        lines[count++] = (struct line){ "C2", "without RDMA words, 0xD (A) or with them, 0x1D (B)",
-                                        verdict(hold->rdma[NM_RDMA_OFF], hold->rdma[NM_RDMA_ON]) };
-        lines[count++] = (struct line){ "C3", "int8 banks exact (A) or one more (B)",
-                                        verdict(hold->banks[NM_BANKS_EXACT], hold->banks[NM_BANKS_SPARE]) };
-        lines[count++] = (struct line){ "mrdma", "register 0x5044 may stay 0", hold->mrdma_zero ? "yes" : "no" };
-        lines[count++] = (struct line){ "C8", "qd_en may be set for int8", hold->int8_qd ? "yes" : "no" };
-        lines[count++] = (struct line){ "grains", "feature grains may be other than M + 1", hold->grains ? "yes" : "no" };
-        if (vendor)
-                lines[count++] = (struct line){ "chain", "fp16 lists may be chained in one kick (NPU_MATMUL_RKNPU_CHAIN=1)",
-                                                hold->chain ? "yes" : "no" };
-        return count;
-}
-
-static void print_switches(FILE *out, const struct nm_switches *s)
-{
-        static const char *const rdma[] = { "auto", "off", "on" };
-
-        fprintf(out, "{\"rows\": \"%s\", \"rdma\": \"%s\", \"int8_banks\": \"%s\", \"mrdma\": \"%s\", \"grains\": %u, "
-                "\"int8_qd\": %s}", s->rows == NM_ROWS_PADDED ? "padded" : "as-given", rdma[s->rdma],
-                s->int8_banks == NM_BANKS_EXACT ? "exact" : "spare", s->mrdma == NM_MRDMA_ZERO ? "zero" : "disabled",
-                s->grains, s->int8_qd ? "true" : "false");
-}
-
-static void pair(FILE *out, const char *name, const char *text, const char *after)
-{
-        fprintf(out, "\"%s\": ", name);
-        probe_quote(out, text);
-        fputs(after, out);
-}
-
-static void print_json(FILE *out, const struct probe *probe, const struct verdicts *hold, const struct nm_switches *best)
-{
-        static const char *const types[] = { "fp16-fp32", "fp16-fp16", "int8-int32" };
-        struct line lines[8];
-        const size_t count = answers(probe, hold, lines);
-
-        fputs("{\n  \"format\": 1,\n", out);
-        probe_board(out);
-        fputs("  \"npu\": {", out);
-        pair(out, "backend", probe->info.backend, ", ");
-        pair(out, "device", probe->info.device, ", ");
-        pair(out, "driver", probe->info.driver, ", ");
-        pair(out, "evidence", probe->evidence, "},\n  \"experiments\": [");
-        for (size_t i = 0; i < probe->count; i++) {
-                const struct probe_experiment *one = &probe->experiments[i];
-
-                fputs(i ? ",\n    {" : "\n    {", out);
-                pair(out, "name", one->name, ", ");
-                pair(out, "outcome", probe_outcome_name(one->result.outcome), ", ");
-                pair(out, "seen", one->result.text, ", ");
-                fprintf(out, "\"seconds\": %.6f, \"rounds\": %u, \"chain\": %s, \"switches\": ", one->result.seconds,
-                        one->rounds, one->chain ? "true" : "false");
-                print_switches(out, &one->switches);
-                fputs(", \"shapes\": [", out);
-                for (size_t j = 0; j < one->shape_count; j++)
-                        fprintf(out, "%s[\"%s\", %zu, %zu, %zu]", j ? ", " : "", types[one->shapes[j].type], one->shapes[j].m,
-                                one->shapes[j].k, one->shapes[j].n);
-                fputs("]}", out);
-        }
-        fputs("\n  ],\n  \"verdicts\": {", out);
-        for (size_t i = 0; best && i < count; i++) {
-                fputs(i ? ",\n    " : "\n    ", out);
-                pair(out, lines[i].id, lines[i].answer, "");
-        }
-        fputs("\n  },\n  \"recommended\": ", out);
-        if (best)
-                print_switches(out, best);
-        else
-                fputs("null", out);
-        fprintf(out, ",\n  \"complete\": %s\n}\n", best && !probe->stuck ? "true" : "false");
-}
-
-static void print_verdicts(const struct probe *probe, const struct verdicts *hold, const struct nm_switches *best)
-{
-        struct line lines[8];
-        const size_t count = answers(probe, hold, lines);
-
-        printf("\n");
-        for (size_t i = 0; i < count; i++)
-                printf("%-7s %-60s %s\n", lines[i].id, lines[i].question, lines[i].answer);
-        printf("\nrecommended switches (%s): ", probe->evidence);
-        print_switches(stdout, best);
-        printf("\n");
 }
 
 /* The device by its own word, then closed: each experiment opens it anew, one process at a time. */
@@ -302,8 +186,10 @@ static int identify(struct probe *probe)
         nm_close(device);
         if (strcmp(probe->info.backend, "rocket") && strcmp(probe->info.backend, "rknpu") &&
             strcmp(probe->info.backend, "model")) {
-                fprintf(stderr, "npu-matmul: probe asks the RK3588's NPU; here is %s only (--backend model asks the functional "
-                        "model)\n", probe->info.backend);
+                fprintf(stderr,
+                        "npu-matmul: probe asks the RK3588's NPU; here is %s only (--backend model asks the functional "
+                        "model)\n",
+                        probe->info.backend);
                 return EXIT_HOST;
         }
         probe->options.backend = probe->info.backend;
@@ -314,7 +200,7 @@ static int identify(struct probe *probe)
 
 static int probe_all(struct probe *probe, const char *path, bool json)
 {
-        struct verdicts hold = { .int8 = false };
+        struct probe_verdicts hold = { .int8 = false };
         struct nm_switches best;
         const bool works = find_base(probe);
         FILE *out;
@@ -324,17 +210,17 @@ static int probe_all(struct probe *probe, const char *path, bool json)
                 best = recommend(probe, &hold);
                 lesser(probe, &hold, best);
                 if (!probe->quiet)
-                        print_verdicts(probe, &hold, &best);
+                        probe_answers(probe, &hold, &best);
         }
         out = fopen(path, "we");
         if (out)
-                print_json(out, probe, &hold, works ? &best : NULL);
+                probe_json(out, probe, &hold, works ? &best : NULL);
         if (!out || fclose(out)) {
                 fprintf(stderr, "npu-matmul: %s: %s\n", path, strerror(errno));
                 return EXIT_HOST;
         }
         if (json)
-                print_json(stdout, probe, &hold, works ? &best : NULL);
+                probe_json(stdout, probe, &hold, works ? &best : NULL);
         else
                 printf("written to %s\n", path);
         if (!works)
@@ -358,7 +244,8 @@ int probe_main(int argc, char **argv)
                 { "loops", required_argument, NULL, 'l' },   { "json", no_argument, NULL, 'j' },
                 { "help", no_argument, NULL, 'h' },          { NULL, 0, NULL, 0 },
         };
-        static const char usage[] = "usage: npu-matmul probe [--backend rocket|rknpu|model] [--node PATH] [--output npu-probe.json]\n"
+        static const char usage[] = "usage: npu-matmul probe [--backend rocket|rknpu|model] [--node PATH] [--output "
+                                    "npu-probe.json]\n"
                                     "                        [--deadline SECONDS (20)] [--loops N (1000)] [--json]\n";
         struct probe *probe = calloc(1, sizeof(*probe));
         const char *path = "npu-probe.json";
@@ -368,6 +255,7 @@ int probe_main(int argc, char **argv)
         if (!probe)
                 return EXIT_HOST;
         probe->deadline = 20;
+        probe->options.timeout_ms = 1500;       /* rknpu waits three times as long before it gives up */
         probe->loops = 1000;
         optind = 1;
         while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -390,8 +278,8 @@ int probe_main(int argc, char **argv)
         status = identify(probe);
         if (status == 0) {
                 if (!json)
-                        printf("%s on %s, %s: results are %s\n\n", probe->info.backend, probe->info.device, probe->info.driver,
-                               probe->evidence);
+                        printf("%s on %s, %s: results are %s\n\n", probe->info.backend, probe->info.device,
+                               probe->info.driver, probe->evidence);
                 status = probe_all(probe, path, json);
         }
         free(probe);

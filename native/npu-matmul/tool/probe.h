@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * `npu-matmul probe`: asks a board which of the contradicting claims about it hold. An experiment is a few products with
- * one setting of the switches, in a process of its own with a deadline: a wedged NPU costs that process, not the probe.
+ * `npu-matmul probe`: asks a board which of the contradicting claims about it hold. An experiment is a few products
+ * with one setting of the switches, in a process of its own with a deadline: a wedged NPU costs that process, not the
+ * probe.
  */
 #ifndef PROBE_H
 #define PROBE_H
@@ -37,7 +38,7 @@ struct probe_experiment {
         struct probe_result result;
 };
 
-/* Runs `experiment` in a child; ends it after `deadline` seconds. false: the child cannot even be killed, stop probing. */
+/* Runs `experiment` in a child; ends it after `deadline` seconds. false: it cannot even be killed, stop. */
 bool probe_run(const struct nm_options *options, struct probe_experiment *experiment, unsigned deadline);
 
 const char *probe_outcome_name(enum probe_outcome outcome);
@@ -46,6 +47,32 @@ const char *probe_outcome_name(enum probe_outcome outcome);
 void probe_quote(FILE *out, const char *text);
 /* What is known of the machine, as members of a JSON object with a comma after each. */
 void probe_board(FILE *out);
+
+enum { PROBE_MOST = 64 };
+
+struct probe {
+        struct nm_options options;
+        struct nm_info info;
+        const char *evidence;
+        unsigned deadline, loops;       /* s; rounds of the long experiment */
+        bool quiet;                     /* no table */
+        struct probe_experiment experiments[PROBE_MOST];
+        size_t count;
+        struct nm_switches base;        /* with these it multiplied */
+        bool stuck;
+};
+
+/* What held, by the values of nm_switches. */
+struct probe_verdicts {
+        bool rows[2], rdma[3], banks[2];
+        bool mrdma_zero, int8_qd, grains, chain, int8, llama, loops;
+};
+
+/* The file to send, complete; `best` is NULL when nothing multiplied. */
+void probe_json(FILE *out, const struct probe *probe, const struct probe_verdicts *hold,
+                const struct nm_switches *best);
+/* The same for the reader at the console: the questions, their answers, the switches to use. */
+void probe_answers(const struct probe *probe, const struct probe_verdicts *hold, const struct nm_switches *best);
 
 int probe_main(int argc, char **argv);
 

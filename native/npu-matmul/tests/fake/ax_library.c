@@ -147,7 +147,8 @@ EXPORT const char *AX_ENGINE_GetVersion(void)
         return "fake 1.45";
 }
 
-static void tensor(struct ax_tensor *tensor, const char *name, int32_t type, int32_t *shape, uint32_t rows, uint32_t columns)
+static void tensor(struct ax_tensor *tensor, const char *name, int32_t type, int32_t *shape, uint32_t rows,
+                   uint32_t columns)
 {
         shape[0] = (int32_t)rows;
         shape[1] = (int32_t)columns;
@@ -164,13 +165,15 @@ EXPORT int32_t AX_ENGINE_CreateHandle(void **handle, const void *model, uint32_t
                 return (int32_t)0x80060004;
         memcpy(text, model, size);
         made = calloc(1, sizeof(*made));
-        if (sscanf(text, "{\"matmul\": \"s8\", \"k\": %u, \"d1\": %u, \"d2\": %u}", &made->k, &made->d1, &made->d2) != 3) {
+        if (sscanf(text, "{\"matmul\": \"s8\", \"k\": %u, \"d1\": %u, \"d2\": %u}", &made->k, &made->d1, &made->d2) !=
+            3) {
                 free(made);
                 return (int32_t)0x80060005;
         }
         tensor(&made->inputs[0], "x", AX_TYPE_INT8, made->shapes[0], made->d1, made->k);
         tensor(&made->inputs[1], "y", AX_TYPE_INT8, made->shapes[1], made->d2, made->k);
-        tensor(&made->output, "r", fault("shape") ? AX_TYPE_INT16 : AX_TYPE_FLOAT32, made->shapes[2], made->d1, made->d2);
+        tensor(&made->output, "r", fault("shape") ? AX_TYPE_INT16 : AX_TYPE_FLOAT32, made->shapes[2], made->d1,
+               made->d2);
         made->info = (struct ax_io_info){ .inputs = made->inputs, .input_count = 2, .outputs = &made->output,
                                           .output_count = 1 };
         *handle = made;
@@ -209,7 +212,8 @@ EXPORT int32_t AX_ENGINE_RunSync(void *handle, struct ax_io *io)
         x = find(io->inputs[0].physical, model->inputs[0].size);
         y = find(io->inputs[1].physical, model->inputs[1].size);
         r = find(io->outputs[0].physical, model->output.size);
-        if (!x || !y || !r || io->inputs[0].size != model->inputs[0].size || io->inputs[1].size != model->inputs[1].size)
+        if (!x || !y || !r || io->inputs[0].size != model->inputs[0].size ||
+            io->inputs[1].size != model->inputs[1].size)
                 return (int32_t)0x8006000B;
         runs++;
         for (uint32_t i = 0; i < model->d1 && !fault("vanish"); i++) {
@@ -234,7 +238,7 @@ __attribute__((destructor)) static void report(void)
                 left++;
         if (!file)
                 return;
-        fprintf(file, "sys %d engine %d handles %d blocks %d violations %u runs %u\n", sys, engine, handles, left, violations,
-                runs);
+        fprintf(file, "sys %d engine %d handles %d blocks %d violations %u runs %u\n", sys, engine, handles, left,
+                violations, runs);
         fclose(file);
 }

@@ -71,9 +71,11 @@ void fake_configure(const char *kind, const char *faults)
 static void report(void)
 {
         if (getenv("FAKE_NPU_REPORT"))
-                fprintf(stderr, "fake-npu: %lu submissions, %lu lists, %u violations (%s), left: %u files, %u buffers, "
-                        "%u mappings\n", counts.submissions, counts.lists, counts.violations, counts.first, counts.files,
-                        counts.buffers, counts.mappings);
+                fprintf(stderr,
+                        "fake-npu: %lu submissions, %lu lists, %u violations (%s), left: %u files, %u buffers, "
+                        "%u mappings\n",
+                        counts.submissions, counts.lists, counts.violations, counts.first, counts.files, counts.buffers,
+                        counts.mappings);
 }
 
 static void configure_once(void)

@@ -184,7 +184,8 @@ static bool spoils(const uint64_t *list, uint32_t words)
         const uint64_t exact = (rows * bytes + 32767) / 32768, banks = word(list, words, 0x0201, 0x1040) & 0xf;
         const bool int8 = (word(list, words, 0x0201, 0x100C) >> 4 & 7) == 0;
 
-        return (fake_belief(BELIEF_ROWS) && rows < 4) || (fake_belief(BELIEF_BANKS) && int8 && rows > 1 && banks == exact);
+        return (fake_belief(BELIEF_ROWS) && rows < 4) ||
+               (fake_belief(BELIEF_BANKS) && int8 && rows > 1 && banks == exact);
 }
 
 int fake_run(int file, uint64_t address, uint32_t words, uint32_t enable, bool strict)

@@ -109,7 +109,8 @@ static int submit(int file, struct nm_rknpu_submit *args)
                 fake_violation("tasks in a buffer without a mapping of the kernel's: it oopses");
                 return fake_error(EINVAL);
         }
-        if (args->core_mask != 1 || args->subcore[0].number != args->task_number || args->fence != -1 || args->task_base)
+        if (args->core_mask != 1 || args->subcore[0].number != args->task_number || args->fence != -1 ||
+            args->task_base)
                 fake_violation("SUBMIT to cores 0x%x, %u tasks, fence %d", args->core_mask, args->subcore[0].number,
                                args->fence);
         counts.submissions++;

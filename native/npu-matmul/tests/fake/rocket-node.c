@@ -43,7 +43,8 @@ static int prep_bo(int file, const struct nm_rocket_prep_bo *args)
         clock_gettime(CLOCK_MONOTONIC, &now);
         left = args->deadline - ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
         if (left > INT64_C(3600) * 1000000000 || left < -INT64_C(3600) * 1000000000)
-                fake_violation("PREP_BO's deadline is %lld s away: relative, or another clock", (long long)(left / 1000000000));
+                fake_violation("PREP_BO's deadline is %lld s away: relative, or another clock",
+                               (long long)(left / 1000000000));
         if (fake_fault(FAULT_SYNC))
                 return fake_error(EIO);
         memcpy(buffer->cpu, buffer->npu, buffer->size);
@@ -101,7 +102,8 @@ static void run(int file, const struct nm_rocket_job *job)
                 return;
         late = fake_fault(FAULT_TIMEOUT);
         for (uint32_t i = 0; i < job->task_count && !late; i++)
-                if (fake_run(file, tasks[i].list, tasks[i].words, fake_enable(file, tasks[i].list, tasks[i].words), true))
+                if (fake_run(file, tasks[i].list, tasks[i].words, fake_enable(file, tasks[i].list, tasks[i].words),
+                             true))
                         return;         /* reset after 500 ms; the fence is signalled all the same */
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rocket and rknpu back ends over the fake nodes, call by call: a product of one list that is written out here, word
- * by word, and every fault, after which nothing may be left.
+ * The rocket and rknpu back ends over the fake nodes, call by call: a product of one list that is written out here,
+ * word by word, and every fault, after which nothing may be left.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -45,7 +45,8 @@ static size_t put(uint64_t *list, size_t at, uint64_t target, uint64_t offset, u
 /* The one of fp16 to fp32, M 4, K 64, N 32, in the order of the open matmul implementations; see docs/npu.md. */
 static size_t write_list(uint64_t *list, uint64_t input, uint64_t weights, uint64_t output, bool rdma)
 {
-        static const uint16_t zeros_cna[] = { 0x1060, 0x1064, 0x1068 }, zeros_rdma[] = { 0x5018, 0x501C, 0x5020, 0x5028, 0x502C };
+        static const uint16_t zeros_cna[] = { 0x1060, 0x1064, 0x1068 },
+                              zeros_rdma[] = { 0x5018, 0x501C, 0x5020, 0x5028, 0x502C };
         static const uint16_t lut_end = 0x412C;
         enum { PC = 0x0101, CNA = 0x0201, CORE = 0x0801, DPU = 0x1001, RDMA = 0x2001 };
         size_t i = put(list, 0, DPU, 0x4004, 0xE);
@@ -202,7 +203,8 @@ static void prepare(struct product *p)
                 for (int m = 0; m < M; m++)
                         ((uint16_t *)p->a.cpu)[(k / 8) * M * 8 + m * 8 + k % 8] = half(a_at(m, k));
                 for (int n = 0; n < N; n++)
-                        ((uint16_t *)p->b.cpu)[(n / 16) * 16 * K + (k / 32) * 512 + n % 16 * 32 + k % 32] = half(b_at(n, k));
+                        ((uint16_t *)p->b.cpu)[(n / 16) * 16 * K + (k / 32) * 512 + n % 16 * 32 + k % 32] =
+                                half(b_at(n, k));
         }
         memset(p->c.cpu, 0xAA, p->c.size);
 }
@@ -277,8 +279,8 @@ static void run(const struct instance *one)
                 CHECK(!strcmp(info.backend, backend->name) && info.computes_on_npu);
                 status = allocate(backend->lists, state, &p, &why);
                 if (status == NM_OK)
-                        status = multiply(backend->lists, state, &p, backend == &nm_rocket, one->rounds ? one->rounds : 1,
-                                          one->twice, &why);
+                        status = multiply(backend->lists, state, &p, backend == &nm_rocket,
+                                          one->rounds ? one->rounds : 1, one->twice, &why);
                 if (status != one->result)
                         fprintf(stderr, "status %d, expected %d\n", status, one->result);
                 CHECK(status == one->result);
@@ -347,14 +349,16 @@ static void stale(const char *kind)
 
         current = kind;
         fake_configure(kind, "");
-        CHECK(backend->open(&options, &state, &info, &why) == NM_OK && allocate(backend->lists, state, &p, &why) == NM_OK);
+        CHECK(backend->open(&options, &state, &info, &why) == NM_OK &&
+              allocate(backend->lists, state, &p, &why) == NM_OK);
         CHECK(multiply(backend->lists, state, &p, true, 1, false, &why) == NM_OK);
         memset(p.a.cpu, 0, p.a.size);   /* and no to_device: the NPU goes on with what it had */
         {
                 struct nm_list list = { p.lists.address, WORDS, 0x1D };
                 struct nm_buffer *reads[] = { &p.lists, &p.a, &p.b }, *writes[] = { &p.c };
-                const struct nm_job job = { .lists = &list, .count = 1, .reads = reads, .read_count = 3, .writes = writes,
-                                            .write_count = 1 };
+                const struct nm_job job = {
+                        .lists = &list, .count = 1, .reads = reads, .read_count = 3, .writes = writes, .write_count = 1
+                };
                 float first = 0;
 
                 for (int k = 0; k < K; k++)
