@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE 1
 #include "ax-runtime.h"
 
 #include <dirent.h>

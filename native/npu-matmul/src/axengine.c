@@ -6,7 +6,6 @@
  * The models give float32. A sum of K products of int8 is exact in it below 2^24, that is for K up to 1023, so no
  * longer model is used and the parts of a longer K are added here as integers.
  */
-#define _GNU_SOURCE 1
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

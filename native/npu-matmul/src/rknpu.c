@@ -3,7 +3,6 @@
  * The vendor's driver (rknpu 0.9.2 and 0.9.8). One core only: submissions to others are reported to lock boards up, and
  * so is a second process (facts gathered for kernel 6.1.99 with 0.9.8); core_mask is 1 until a board has shown better.
  */
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

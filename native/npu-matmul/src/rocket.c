@@ -3,7 +3,6 @@
  * The mainline driver (Linux 6.18, drivers/accel/rocket). One descriptor is one address space and uses one core at a
  * time, so a device of this library is one descriptor.
  */
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE 1
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,8 +93,8 @@ static void print_log(FILE *out)
         if (length > 0) {
                 text[length] = '\0';
                 for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
-                        if (strcasestr(line, "npu") || strstr(line, "rocket") || strstr(line, "rknn") ||
-                            strstr(line, "cma:"))
+                        if (strstr(line, "npu") || strstr(line, "NPU") || strstr(line, "rocket") ||
+                            strstr(line, "rknn") || strstr(line, "cma:"))
                                 lines[count++ % LINES] = line;
         }
         for (size_t i = count > LINES ? count - LINES : 0, first = i; i < count; i++) {

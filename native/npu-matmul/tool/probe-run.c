@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE 1
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
