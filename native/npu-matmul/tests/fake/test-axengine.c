@@ -4,6 +4,7 @@
  * library is unloaded and reports what was left.
  */
 #define _GNU_SOURCE 1
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,18 @@ static void in_child(const char *faults, size_t m, size_t k, size_t n, int fill,
         }
 }
 
+static void remove_directory(void)
+{
+        DIR *models = opendir(directory);
+        const struct dirent *entry;
+
+        while (models && (entry = readdir(models)))
+                unlinkat(dirfd(models), entry->d_name, 0);
+        if (models)
+                closedir(models);
+        rmdir(directory);
+}
+
 int main(int argc, char **argv)
 {
         struct nm_error why;
@@ -159,5 +172,6 @@ int main(int argc, char **argv)
 
         setenv("NPU_MATMUL_AX_SYS", "/nonexistent/libax_sys.so", 1);
         CHECK(nm_axengine.open(&options, &state, &info, &why) == NM_NO_DEVICE && strstr(why.text, "NPU_MATMUL_AX_SYS"));
+        remove_directory();
         return 0;
 }
