@@ -24,7 +24,9 @@ struct engine {
         struct nm_device *npu;          /* NULL: the kernels multiply */
         size_t group;                   /* of int8 on the processor: elements a scale */
         char *arena;                    /* where the processor's weights lie, in huge pages where the kernel has them */
-        size_t arena_size, arena_used;
+        size_t arena_used;
+        char *mapped;                   /* what the arena was aligned in */
+        size_t mapped_size;
         float *x_float;                 /* activations as the weights want them: rounded to fp16 … */
         uint16_t *x_half;
         int8_t *x_int8;
