@@ -163,6 +163,7 @@ int model_forward(struct model *m, const int *tokens, size_t count, size_t posit
                 checkpoint_row(m->checkpoint, TENSOR_EMBEDDING, 0, (size_t)tokens[t], m->x + t * s->dim);
                 turns(m, position + t, m->turn + t * s->head);
         }
+        checkpoint_forget(m->checkpoint);       /* a fault maps the pages around it too: soon it would be the whole table */
         for (size_t l = 0; l < s->layers; l++) {
                 int status = run_layer(m, l, count, position, fault);
 
