@@ -1,0 +1,129 @@
+"""Token rates, in the words of each runner.
+
+- ours and llama2.c: ``achieved tok/s: %f`` (llama2.c ``run.c``; the first token is not counted); ours also
+as JSON - ax-llm up to 2025: ``[N][  Run][ 603]: hit eos,avg 27.22 token/s`` with colours (``sample_log.h``,
+``LLM.hpp``) - axllm of 2026: ``09:45:47.825 NTC Run:1145 | hit eos,avg 5.76 token/s`` - rknn-llm with
+``RKLLM_LOG_LEVEL=1``: a table ``I rkllm:  Generate  12419.47  102  121.76  8.21``, and without the
+  prefix the table of its demos
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from boardwright.bringup.parsers.npu_matmul import read_json
+from boardwright.bringup.parsers.text import lines
+
+_ACHIEVED = re.compile(r"achieved tok/s: (\d{1,9}(?:\.\d{1,12})?)")
+_AX = re.compile(r"hit eos, ?avg (\d{1,9}(?:\.\d{1,6})?) token/s")
+_TTFT = re.compile(r"ttft: (\d{1,9}(?:\.\d{1,6})?) ms")
+_REMAIN = re.compile(r"remain_cmm\((\d{1,6}) ?MB\)")
+_AX_ERROR = re.compile(r"init axmodel\(.{0,200}\) failed|AX_ENGINE_\w{1,40}.{0,40}fail|\[E\]\[.{1,160}")
+_RK = re.compile(
+    r"(?:I rkllm: )?\s{0,4}(Prefill|Generate)\s{1,20}\|?\s{0,4}(\d{1,10}(?:\.\d{1,6})?)"
+    r"\s{1,20}\|?\s{0,4}(\d{1,9})"
+    r"\s{1,20}\|?\s{0,4}(\d{1,9}(?:\.\d{1,6})?)\s{1,30}\|?\s{0,4}(\d{1,9}(?:\.\d{1,6})?)"
+)
+_RK_MEMORY = re.compile(r"(?:I rkllm: )?\s{0,4}(?:Peak )?Memory Usage \((GB|MB)\)")
+_RK_VALUE = re.compile(r"I rkllm:\s{1,4}(\d{1,7}\.\d{1,3})\s{0,40}$")
+_RK_ERROR = re.compile(r"E rkllm: .{1,160}|W rkllm: .{0,80}driver version.{0,120}")
+_JSON_RATES = ("tok/s", "tokens_per_second", "tok_s", "tokens/s")
+_JSON_TOKENS = ("tokens", "generated")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One answer. ``tokens_per_second`` of the decoding; ``first`` milliseconds to the first token;
+    ``prefill`` tokens a second of the prompt. None: the runner does not say."""
+
+    runner: str
+    tokens_per_second: float
+    line: str
+    tokens: int | None = None
+    first: float | None = None
+    prefill: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """``rates``: one an answer. ``memory``: bytes in use (rknn-llm) or left in the CMM (ax-llm), as told."""
+
+    rates: tuple[Rate, ...]
+    errors: tuple[str, ...] = ()
+    memory: int | None = None
+
+    @property
+    def rate(self) -> float | None:
+        """Tokens a second of the last answer; earlier ones may have warmed caches and clocks."""
+        return self.rates[-1].tokens_per_second if self.rates else None
+
+
+def llama(text: bytes | str, runner: str = "llama-run") -> Run:
+    """Our own runner and llama2.c; our JSON too, as a document or a line of its own."""
+    rates = []
+    for line in lines(text):
+        if told := _ACHIEVED.search(line):
+            rates.append(Rate(runner, float(told[1]), line.strip()))
+        elif line.startswith("{") and isinstance(value := read_json(line), dict):
+            rates += _from_json(value, runner, line)
+    if not rates:
+        whole = text[:1_000_000].decode("utf-8", "replace") if isinstance(text, bytes) else text[:1_000_000]
+        document = read_json(whole) if whole.lstrip().startswith("{") else None
+        if isinstance(document, dict):
+            rates += _from_json(document, runner, "")
+    return Run(tuple(rates[:10_000]))
+
+
+def ax_llm(text: bytes | str) -> Run:
+    """Both generations of ax-llm."""
+    rates: list[Rate] = []
+    errors: list[str] = []
+    first = memory = None
+    for line in lines(text):
+        if "ttft" in line and (told := _TTFT.search(line)):
+            first = float(told[1])
+        elif "token/s" in line and (told := _AX.search(line)):
+            rates.append(Rate("ax-llm", float(told[1]), line.strip(), first=first))
+            first = None
+        elif "remain_cmm" in line and (told := _REMAIN.search(line)):
+            memory = int(told[1]) * 2**20
+        elif told := _AX_ERROR.search(line):
+            errors.append(told[0])
+    return Run(tuple(rates[:10_000]), tuple(errors[:100]), memory)
+
+
+def rknn_llm(text: bytes | str) -> Run:
+    """rknn-llm's table, from the runtime's log or from its demos."""
+    rates: list[Rate] = []
+    errors: list[str] = []
+    first = prefill = memory = None
+    unit = 0
+    for line in lines(text):
+        if told := _RK.match(line):
+            milliseconds, count, speed = float(told[2]), int(told[3]), float(told[5])
+            if told[1] == "Prefill":
+                first, prefill = milliseconds, speed
+            else:
+                rates.append(Rate("rknn-llm", speed, line.strip(), count, first, prefill))
+                first = prefill = None
+        elif told := _RK_MEMORY.match(line):
+            unit = 2**30 if told[1] == "GB" else 2**20
+        elif unit and (told := _RK_VALUE.match(line)):
+            memory, unit = int(float(told[1]) * unit), 0
+        elif told := _RK_ERROR.search(line):
+            errors.append(told[0])
+    return Run(tuple(rates[:10_000]), tuple(errors[:100]), memory)
+
+
+def _from_json(value: Mapping[str, Any], runner: str, line: str) -> list[Rate]:
+    rate = next((value[key] for key in _JSON_RATES if key in value), None)
+    if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 <= rate < 1e12:
+        return []
+    if not math.isfinite(rate):
+        return []
+    count = next((value[key] for key in _JSON_TOKENS if key in value), None)
+    return [Rate(runner, float(rate), line.strip(), count if isinstance(count, int) else None)]
