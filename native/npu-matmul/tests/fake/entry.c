@@ -46,7 +46,7 @@ void fake_configure(const char *kind, const char *faults)
         fake_kind = !kind ? FAKE_NONE : !strcmp(kind, "rocket") ? FAKE_ROCKET : !strncmp(kind, "rknpu", 5) ? FAKE_RKNPU
                                                                                                        : FAKE_NONE;
         fake_misc = kind && !strncmp(kind, "rknpu-misc", 10);
-        fake_version = kind && strstr(kind, "0.9.2") ? 902 : 908;
+        fake_version = kind && strstr(kind, "0.9.2") ? 902 : kind && strstr(kind, "0.9.6") ? 906 : 908;
         memset(strikes, 0, sizeof(strikes));
         memset(occasions, 0, sizeof(occasions));
         counts = (struct fake_counts){ .files = counts.files, .buffers = counts.buffers, .mappings = counts.mappings };
@@ -235,7 +235,7 @@ static int version(struct nm_drm_version *args)
                 return fake_error(ENOTTY);
         args->major = 0;
         args->minor = rocket ? 0 : 9;
-        args->patch = rocket ? 0 : fake_version == 902 ? 2 : 8;
+        args->patch = rocket ? 0 : (int)fake_version % 100;
         put_string(args->name, &args->name_size, fake_belief(FAULT_NAME) ? "panthor" : rocket ? "rocket" : "rknpu");
         put_string(args->date, &args->date_size, rocket ? "" : fake_version == 902 ? "20230825" : "20240828");
         put_string(args->text, &args->text_size, "an NPU that is not there");

@@ -4,7 +4,7 @@
  * from an LD_PRELOAD object. Memory the processor caches has a second copy, the NPU's view, and only the drivers' calls
  * carry bytes from one to the other: what is not synchronised is stale, as on the board.
  *
- * FAKE_NPU          which driver: rocket, rknpu-0.9.2, rknpu-0.9.8, rknpu-misc
+ * FAKE_NPU          which driver: rocket, rknpu-0.9.2, rknpu-0.9.8, rknpu-misc, rknpu-misc-0.9.6
  * FAKE_NPU_FAULTS   words with commas between (see fake_fault); NAME=N: at the N-th time only, NAME: each time
  */
 #ifndef FAKE_NPU_H

@@ -317,6 +317,8 @@ static const struct instance instances[] = {
         { "rknpu-0.9.2", "", NM_OK, NM_OK, NULL, 1, false },
         { "rknpu-misc", "", NM_OK, NM_OK, NULL, 1, false },
         { "rknpu-misc-0.9.2", "", NM_OK, NM_OK, NULL, 2, false },
+        { "rknpu-misc-0.9.6", "", NM_OK, NM_OK, NULL, 1,
+          false }, /* takes the old size, which its number does not tell */
         { "rknpu-0.9.8", "eintr", NM_OK, NM_OK, NULL, 1, false },
         { "rknpu-0.9.8", "alloc=1", NM_NO_MEMORY, 0, "MEM_CREATE", 1, false },
         { "rknpu-0.9.8", "alloc=3", NM_OK, NM_NO_MEMORY, "address space", 1, false },

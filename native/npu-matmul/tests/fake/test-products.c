@@ -92,8 +92,8 @@ static bool right(const struct operands *o)
                         else if (o->type == NM_FP16_FP32)
                                 found = ((const float *)o->c)[at];
                         if (o->type == NM_INT8_INT32 ? ((const int32_t *)o->c)[at] != sum : found != (float)sum) {
-                                fprintf(stderr, "%zux%zux%zu: C[%zu][%zu] is %g or %d, expected %d\n", o->m, o->k, o->n, i, j,
-                                        (double)found, ((const int32_t *)o->c)[at / (3 - element(o->type)) ], sum);
+                                fprintf(stderr, "%zux%zux%zu: C[%zu][%zu] is %g or %d, expected %d\n", o->m, o->k, o->n,
+                                        i, j, (double)found, ((const int32_t *)o->c)[at / (3 - element(o->type))], sum);
                                 return false;
                         }
                 }
@@ -186,7 +186,8 @@ static void at_every_occasion(const char *fault, int expected)
                 if (status == NM_OK)
                         CHECK(right(&one) && right(&other));
                 else if (status != expected)
-                        fprintf(stderr, "%s: %s, expected %s\n", nm_status_name(status), why.text, nm_status_name(expected));
+                        fprintf(stderr, "%s: %s, expected %s\n", nm_status_name(status), why.text,
+                                nm_status_name(expected));
                 CHECK(status == NM_OK || (status == expected && why.text[0]));
                 nothing_left();
                 drop(&one);
