@@ -10,7 +10,7 @@
 
 #include "matrix.h"
 
-#define AT_ONCE (4u << 20)              /* bytes of checkpoint between two times of giving pages back */
+#define AT_ONCE (1u << 20)              /* bytes of checkpoint between two times of giving pages back */
 
 struct packing {
         const struct engine *engine;
