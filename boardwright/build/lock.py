@@ -36,6 +36,7 @@ from boardwright.schema.recipe import (
     KernelRecipe,
     LoaderRecipe,
     MesonRecipe,
+    ProjectRecipe,
     Recipe,
     RootfsRecipe,
 )
@@ -80,6 +81,9 @@ def resolve(
             return _lock(recipe, *_sources((recipe.source, recipe.firmware), mirrors, cache))
         elif isinstance(recipe, MesonRecipe):
             return _meson_lock(recipe, mirrors, cache)
+        elif isinstance(recipe, ProjectRecipe):
+            apt = _index(mirrors, cache, recipe.suite, BOARD)
+            found = [_package(apt, name) for name in recipe.libraries]
         else:
             raise InputError(f"recipe {recipe.recipe} takes nothing from a mirror: it has no lock")
     except InputError as error:

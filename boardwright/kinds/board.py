@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TypeVar
 
-from boardwright.build.step import AnyStep
+from boardwright.build.step import AnyStep, Step
 from boardwright.errors import InputError, Place
-from boardwright.kinds import environment, image, kernel, loader, meson, native, rootfs
+from boardwright.kinds import debs, environment, image, kernel, loader, meson, native, project, rootfs
 from boardwright.kinds.context import Context
 from boardwright.schema import recipe as recipes
 
@@ -31,7 +31,7 @@ def steps(context: Context, beside: Collection[str] = ()) -> list[AnyStep]:
     root_recipe = _recipe(context, board.rootfs.recipe, recipes.RootfsRecipe)
     root_base, root = rootfs.steps(context, root_recipe, kernel_step.name)
     made: list[AnyStep] = [kernel_step, overlays, root_base, root]
-    made += [meson.step(context, _recipe(context, name, recipes.MesonRecipe)) for name in root_recipe.built]
+    made += [_package(context, name, root_recipe.recipe) for name in root_recipe.built]
     loader_name = board.boot.loader
     if loader_name:
         made.append(loader.step(context, _recipe(context, loader_name, recipes.LoaderRecipe)))
@@ -56,6 +56,8 @@ def _lab(context: Context, wanted: set[str]) -> list[AnyStep]:
             made.append(native.step(context, found))
         if isinstance(found, recipes.MesonRecipe) and without in ("", ALIGNED):
             made.append(meson.step(context, found, without=(without,) if without else ()))
+        if isinstance(found, recipes.ProjectRecipe) and not without:
+            made.append(project.step(context, found))
     return made
 
 
@@ -86,6 +88,13 @@ def _kernel(context: Context, name: str) -> AnyStep:
     raise InputError(
         f"expected a recipe of kind kernel or debian-kernel, found {name!r}",
         place=Place(f"boards/{context.board.board}/board.yaml"),
+    )
+
+
+def _package(context: Context, name: str, asks: str) -> Step:
+    found = debs.packaged(context.project.recipe(name), asks)
+    return (
+        meson.step(context, found) if isinstance(found, recipes.MesonRecipe) else project.step(context, found)
     )
 
 

@@ -1,7 +1,7 @@
 # Cross-build a program for arm64 with meson: Debian's source package, our patches, the libraries of a lock.
 #
 # In:   /in/source/* (the source package), /in/sysroot/*.deb, /in/patches/<topic>/{series,*.patch},
-#       /in/options (lines -Dname=value), /in/control for a .deb; /in/sealed/{meson_setup,debian_source}.sh,
+#       /in/options (lines -Dname=value), /in/control for a .deb; /in/sealed/{meson_setup,meson_cross,debian_source}.sh,
 #       /in/sealed/{patchtree,mesondeb}.py; PATCHES, BESIDE (globs, one a line), DEB (the name of the .deb, or nothing)
 # Out:  /out/tree.tar, everything that was installed, with symbol tables and without debug information;
 #       /out/$DEB, stripped, without what BESIDE names
@@ -33,6 +33,6 @@ find /work/tree -type f -exec sh -c 'head -c4 "$1" | grep -q ELF' _ {} \; -print
 tar -C /work/tree -cf /out/tree.tar --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
     --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w .
 if [ "$DEB" ]; then
-    python3 /in/sealed/mesondeb.py --tree /work/tree --source /tree/src --sysroot /in/sysroot \
+    python3 /in/sealed/mesondeb.py --tree /work/tree --copyright /tree/src/debian/copyright --sysroot /in/sysroot \
         --control /in/control --beside "$BESIDE" --deb "/out/$DEB"
 fi

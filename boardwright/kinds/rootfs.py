@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 from boardwright.build.step import Built, Input, Output, RootStep, Step, Text
-from boardwright.errors import InputError, Place
-from boardwright.kinds import meson
+from boardwright.kinds import debs
 from boardwright.kinds.context import Context, packages, script
-from boardwright.schema.recipe import MesonRecipe, RootfsRecipe
+from boardwright.schema.recipe import RootfsRecipe
 
 
 def steps(context: Context, recipe: RootfsRecipe, kernel: str) -> list[RootStep | Step]:
@@ -29,15 +28,11 @@ def steps(context: Context, recipe: RootfsRecipe, kernel: str) -> list[RootStep 
 
 def _built(context: Context, name: str) -> Built:
     """The package that recipe ``name`` makes. Raises ``InputError`` when it makes none."""
-    recipe = context.project.recipe(name)
-    if not isinstance(recipe, MesonRecipe) or recipe.deb is None:
-        raise InputError(
-            f"expected a recipe of kind meson with a deb, found {name!r}",
-            place=Place(f"recipes/{context.board.rootfs.recipe}.yaml"),
-        )
-    version = meson.source_version(recipe, context.lock(name))
-    made = Output(name, meson.deb_name(recipe.deb, version))
-    return Built(recipe.deb.name, meson.package_version(version), "arm64", made)
+    recipe = debs.packaged(context.project.recipe(name), asks=context.board.rootfs.recipe)
+    assert recipe.deb is not None
+    lock = context.lock(name)
+    made = Output(name, debs.file_name(recipe, lock))
+    return Built(recipe.deb.name, debs.version(recipe, lock), "arm64", made)
 
 
 def _finished(context: Context, recipe: RootfsRecipe, base: str, kernel: str, epoch: int) -> Step:

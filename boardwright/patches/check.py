@@ -91,7 +91,14 @@ def _meson_step(context: Context, line: Line, patches: Inputs, variables: Mappin
         inputs={**inputs, **patches},
         variables=variables,
         epoch=0,
-        sealed=("debian_source.sh", "meson_setup.sh", "patchcc.sh", "patchcheck.py", "patchtree.py"),
+        sealed=(
+            "debian_source.sh",
+            "meson_cross.sh",
+            "meson_setup.sh",
+            "patchcc.sh",
+            "patchcheck.py",
+            "patchtree.py",
+        ),
         kept_tree=f"patch-check-{recipe.recipe}",
     )
 

@@ -13,6 +13,7 @@ from boardwright.schema.words import (
     Name,
     PackageName,
     PackageRequest,
+    PackageVersion,
     RelativePath,
     Suite,
 )
@@ -87,7 +88,8 @@ class RootfsRecipe(RecipeBase, tag="rootfs", kw_only=True):
     extends: Name | None = None
     """Another recipe of kind ``rootfs``, whose packages, options and exclusions this one has too."""
     built: list[Name] = []
-    """Recipes of kind ``meson`` whose package is installed in place of the distribution's."""
+    """Recipes of kind ``meson`` or ``project`` whose packages are installed too, or in place of the
+    distribution's."""
 
 
 class DebianPackage(Record):
@@ -117,6 +119,26 @@ class MesonRecipe(RecipeBase, tag="meson", kw_only=True):
     """Installed paths that do not go into the package, such as ``usr/lib/*/lib*_shim.so``; globs."""
     deb: DebianPackage | None = None
     """The .deb; without it there is only the tree of installed files."""
+
+
+class ProjectRecipe(RecipeBase, tag="project", kw_only=True):
+    """A meson project of this repository, cross-built for arm64 into a .deb."""
+
+    environment: Name
+    suite: Suite
+    libraries: list[PackageName]
+    """arm64 packages with the headers and libraries to build against, exactly these."""
+    project: RelativePath
+    """The directory of the project."""
+    parts: list[RelativePath]
+    """What the build reads of it, relative to ``project``; nothing else is there, or in the key."""
+    version: PackageVersion
+    """Of the package."""
+    options: dict[str, str] = {}
+    """Options of the project, ``-Dname=value``."""
+    beside: list[str] = []
+    """Installed paths that do not go into the package; globs."""
+    deb: DebianPackage
 
 
 class LoaderRecipe(RecipeBase, tag="u-boot", kw_only=True):
@@ -167,6 +189,7 @@ Recipe = (
     | DebianKernelRecipe
     | RootfsRecipe
     | MesonRecipe
+    | ProjectRecipe
     | LoaderRecipe
     | NativeRecipe
     | ImageRecipe

@@ -113,6 +113,11 @@ def recipe_faults(project: Project, name: str) -> Iterator[InputError]:
         topics = f"patches/{recipe.source.debian}"
         yield from patch_faults(project, document, recipe.patches, ("patches",), Path(topics))
         yield from _duplicates(document, recipe.libraries, ("libraries",), "package")
+    if isinstance(recipe, recipes.ProjectRecipe):
+        for index, part in enumerate(recipe.parts):
+            path = Path(recipe.project)
+            yield from _missing(project, path, part, document, ("parts", index), "file or directory")
+        yield from _duplicates(document, recipe.libraries, ("libraries",), "package")
     if isinstance(recipe, recipes.NativeRecipe):
         yield from _native_faults(project, recipe, document)
     if isinstance(recipe, recipes.RootfsRecipe):
@@ -190,7 +195,7 @@ def fragment_faults(
 def _built_faults(project: Project, recipe: recipes.RootfsRecipe, document: Document) -> Iterator[InputError]:
     for index, name in enumerate(recipe.built):
         place = document.place(("built", index))
-        yield from _recipe_faults(project, name, (recipes.MesonRecipe,), place)
+        yield from _recipe_faults(project, name, (recipes.MesonRecipe, recipes.ProjectRecipe), place)
         made = _loaded(project, name)
         if isinstance(made, recipes.MesonRecipe) and made.deb is None:
             yield InputError(f"recipe {name} makes no package: it has no `deb`", place=place)

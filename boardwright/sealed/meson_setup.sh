@@ -1,14 +1,13 @@
 # The beginning of every step about a meson program, for scripts that source this file.
 #
 # In:   /in/source/*, /in/sysroot/*.deb, /in/options (lines -Dname=value), /in/patches/<topic>/…,
-#       /in/sealed/{debian_source.sh,patchtree.py}
+#       /in/sealed/{debian_source.sh,meson_cross.sh,patchtree.py}
 # Kept: /tree/src, /tree/sysroot, /tree/build; and what meson reads again when a patch changes meson.build:
 #       /tree/cross.ini, /tree/llvm-config
 
-triplet=aarch64-linux-gnu
-libraries=/tree/sysroot/usr/lib/$triplet
 export CCACHE_COMPILERCHECK=content
 . /in/sealed/debian_source.sh
+. /in/sealed/meson_cross.sh
 
 tree() { python3 /in/sealed/patchtree.py "$1" --tree /tree "${@:2}"; }
 
@@ -22,7 +21,7 @@ failed() {
 # meson_source TOPIC...: the patched source and the libraries, unpacked or from the kept tree.
 meson_source() {
     local identity deb
-    identity=$(cat /in/source/* /in/sysroot/* /in/options /var/lib/dpkg/status /in/sealed/meson_setup.sh |
+    identity=$(cat /in/source/* /in/sysroot/* /in/options /var/lib/dpkg/status /in/sealed/meson_setup.sh /in/sealed/meson_cross.sh |
         sha256sum | cut -d' ' -f1)
     if [ "$(tree open --identity "$identity")" = fresh ]; then
         echo "  UNPACK  $(debian_version /in/source)"
@@ -39,30 +38,11 @@ meson_source() {
 
 # meson_configure LAUNCHER: /tree/build, with compilers behind LAUNCHER (words of a meson list).
 meson_configure() {
-    export PKG_CONFIG_SYSROOT_DIR=/tree/sysroot
-    export PKG_CONFIG_LIBDIR=$libraries/pkgconfig:/tree/sysroot/usr/share/pkgconfig
     [ ! -f /tree/build/build.ninja ] || return 0
     local options
     mapfile -t options </in/options
-    cat >/tree/cross.ini <<INI
-[binaries]
-c = [$1, '$triplet-gcc']
-cpp = [$1, '$triplet-g++']
-ar = '$triplet-gcc-ar'
-strip = '$triplet-strip'
-pkg-config = 'pkg-config'
-$(_llvm_config)
-[built-in options]
-c_link_args = ['-Wl,-rpath-link,$libraries']
-cpp_link_args = ['-Wl,-rpath-link,$libraries']
-[host_machine]
-system = 'linux'
-cpu_family = 'aarch64'
-cpu = 'armv8-a'
-endian = 'little'
-INI
-    meson setup --cross-file /tree/cross.ini --prefix /usr --libdir "lib/$triplet" --sysconfdir /etc \
-        --buildtype release --wrap-mode nodownload -Db_ndebug=true "${options[@]}" /tree/build /tree/src \
+    cross_file /tree/cross.ini /tree/sysroot "$1" "$(_llvm_config)"
+    meson setup --cross-file /tree/cross.ini "${meson_options[@]}" "${options[@]}" /tree/build /tree/src \
         >/work/meson.log 2>&1 || {
         cat /work/meson.log >&2
         rm -rf /tree/build

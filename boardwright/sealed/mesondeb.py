@@ -132,7 +132,7 @@ def build(given: argparse.Namespace) -> None:
     fill(given.tree, paths, root)
     document = root / "usr/share/doc" / fields["Package"] / "copyright"
     document.parent.mkdir(parents=True)
-    shutil.copyfile(given.source / "debian/copyright", document)
+    shutil.copyfile(given.copyright, document)
     describe(root, control)
     options = ["--root-owner-group", "-Zxz", "--threads-max=1"]
     subprocess.run(["dpkg-deb", *options, "--build", str(root), str(given.deb)], check=True)
@@ -145,7 +145,7 @@ def _output(*command: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; 0 when done, 1 when the package would be wrong."""
     parser = argparse.ArgumentParser(description="A .deb from what meson installed.")
-    for name in ("tree", "source", "sysroot", "control", "deb"):
+    for name in ("tree", "copyright", "sysroot", "control", "deb"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--beside", default="", help="globs of paths that stay out")
     try:

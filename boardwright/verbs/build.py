@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan
 from boardwright.build.publish import Artifact, is_current
-from boardwright.kinds.meson import debs
+from boardwright.kinds import debs
 from boardwright.verbs.common import Request, open_store, request, say
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def published(asked: Request) -> list[Artifact]:
         Artifact("kernel.config", kernel, "config"),
         Artifact("System.map", kernel, "System.map"),
         Artifact("packages.json", root, "packages.json"),
-        *(Artifact(deb, name, deb) for name, deb in debs(asked.context, built)),
+        *(Artifact(deb, name, deb) for name, deb in debs.made(asked.context, built)),
     ]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from boardwright.build.store import cache_directory
-from boardwright.errors import InputError, Place
+from boardwright.errors import InputError
 from boardwright.schema.lock import Lock, has_lock
 from boardwright.schema.project import Project, load_project
-from boardwright.schema.recipe import MesonRecipe, Recipe
+from boardwright.schema.recipe import Recipe
 from boardwright.verbs.common import say
 
 
@@ -38,15 +38,15 @@ def lock(root: Path, only: str, dry_run: bool) -> int:
 
 def _built(project: Project, recipe: Recipe, made: Mapping[str, Lock]) -> dict[str, str]:
     """The packages a root file system gets from builds, each with its control fields."""
-    from boardwright.kinds.meson import control
+    from boardwright.kinds.debs import control, packaged
 
     found: dict[str, str] = {}
     for name in getattr(recipe, "built", ()):
-        other, lock = project.recipe(name), made.get(name) or project.lock(name)
-        if not isinstance(other, MesonRecipe) or other.deb is None:
-            raise InputError(f"recipe {name} makes no package", place=Place(f"recipes/{recipe.recipe}.yaml"))
+        other = packaged(project.recipe(name), asks=recipe.recipe)
+        lock = made.get(name) or project.lock(name)
         if lock is None:
             raise InputError(f"recipe {name} has no lock", hint=f"run `invoke lock --recipe {name}` first")
+        assert other.deb is not None
         found[other.deb.name] = control(other, lock)
     return found
 

@@ -15,7 +15,7 @@ from mirror_server import MirrorServer, broken, serving
 
 from boardwright.build import apt, lock, mirror
 from boardwright.errors import HostError, InputError
-from boardwright.kinds.meson import control
+from boardwright.kinds.debs import control
 from boardwright.schema.lock import Lock, LockedFile, has_lock
 from boardwright.schema.recipe import (
     DebianKernelRecipe,
