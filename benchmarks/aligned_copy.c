@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SMALLEST = 64, LARGEST = 1 << 20, ROUNDS = 30 };
+enum { SMALLEST = 64, LARGEST = 1 << 20, ROUNDS = 500 };
 
 typedef void copy(void *to, const void *from, size_t n);
 
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 
 	if (!device) {
 		for (size_t n = SMALLEST; n <= LARGEST; n *= 4)
-			compare(mesa, plain, to, from, n, 8u << 20);
+			compare(mesa, plain, to, from, n, 2u << 20);
 		return 0;
 	}
 

@@ -16,7 +16,9 @@
  * Usage: fixup-lab [FILE]     FILE: a sysfs resourceN, else ivshmem's resource2
  * Prints TAP. Exit status: 0 all passed, 1 something failed, 2 cannot run.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
