@@ -150,28 +150,29 @@ void nm_close(struct nm_device *device)
         free(device);
 }
 
-struct nm_buffer *nm_staging(struct nm_device *device, enum nm_staging stage, size_t bytes, struct nm_error *why)
+int nm_staging(struct nm_device *device, enum nm_staging stage, size_t bytes, struct nm_buffer **buffer, struct nm_error *why)
 {
         static const enum nm_use uses[] = {NM_USE_INPUT, NM_USE_OUTPUT, NM_USE_LISTS};
-        struct nm_buffer **place, *made;
-        int class = 0;
+        struct nm_buffer **place;
+        int class = 0, status;
 
         while (class + 1 < NM_CLASSES && (size_t)4096 << class < bytes)
                 class++;
         place = &device->staging[stage][class];
-        if (*place)
-                return *place;
-        made = calloc(1, sizeof(*made));
-        if (!made) {
-                nm_fail(why, NM_NO_MEMORY, "no memory for a buffer");
-                return NULL;
+        if (!*place) {
+                struct nm_buffer *made = calloc(1, sizeof(*made));
+
+                if (!made)
+                        return nm_fail(why, NM_NO_MEMORY, "no memory for a buffer");
+                status = device->backend->lists->create(device->state, (size_t)4096 << class, uses[stage], made, why);
+                if (status) {
+                        free(made);
+                        return status;
+                }
+                *place = made;
         }
-        if (device->backend->lists->create(device->state, (size_t)4096 << class, uses[stage], made, why)) {
-                free(made);
-                return NULL;
-        }
-        *place = made;
-        return made;
+        *buffer = *place;
+        return NM_OK;
 }
 
 const struct nm_info *nm_info(const struct nm_device *device)

@@ -23,7 +23,7 @@ struct nm_device {
         struct nm_buffer *staging[NM_STAGES][NM_CLASSES];
 };
 
-/* A buffer of at least `bytes`, valid until the next call for the same `stage`; NULL fills `why`. */
-struct nm_buffer *nm_staging(struct nm_device *device, enum nm_staging stage, size_t bytes, struct nm_error *why);
+/* The buffer of `stage` that has at least `bytes`; the device's, until it is closed. */
+int nm_staging(struct nm_device *device, enum nm_staging stage, size_t bytes, struct nm_buffer **buffer, struct nm_error *why);
 
 #endif
