@@ -1,4 +1,4 @@
-"""Kind ``project``: our own C code as packages, of the version the project says, from the parts named only."""
+"""Kind ``project``: our own C code as packages, of the version it says itself, from the parts named only."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_package_has_the_version_that_the_project_has(context: Context, name
     assert made.outputs == (f"{name}_{found[1]}+boardwright_arm64.deb",)
     control = made.inputs["control"]
     assert isinstance(control, Text)
-    assert f"Version: {found[1]}+boardwright\n" in control.text
+    assert f"Version: {found[1]}+boardwright\n" in control.content
 
 
 def test_what_the_library_does_not_read_is_not_in_its_key(context: Context) -> None:
