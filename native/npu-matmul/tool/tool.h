@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The program npu-matmul. Exit status: 0 done, 1 a product is wrong, 2 the request is wrong, 3 the device or the host.
+ */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "npu-matmul.h"
+
+enum { TOOL_DONE, TOOL_WRONG, TOOL_REQUEST, TOOL_HOST };
+
+struct tool_shape {
+        size_t m, k, n;
+};
+
+struct tool {
+        struct nm_options options;
+        bool json, quick;
+        uint64_t seed;
+        double seconds;                 /* of measuring a shape */
+        enum nm_type type;
+        struct tool_shape shape;        /* m 0: the set of the command */
+};
+
+int tool_list(const struct tool *tool);
+int tool_test(const struct tool *tool);
+int tool_bench(const struct tool *tool);
+int probe_main(int argc, char **argv);
+
+/* Prints "npu-matmul: error: …" and gives the exit status that belongs to `status`. */
+int tool_failed(int status, const struct nm_error *why);
+
+const char *tool_type_name(enum nm_type type);  /* "fp16->fp32" */
+size_t tool_in_bytes(enum nm_type type);
+size_t tool_out_bytes(enum nm_type type);
+uint64_t tool_random(uint64_t *state);          /* xorshift64*: the same numbers everywhere */
+
+#endif
