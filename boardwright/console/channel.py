@@ -1,27 +1,27 @@
 """The middle layer: one reader that records, cleans, watches and matches; nothing below knows of shells.
 
-pexpect's searcher does the matching. Its own reading loop is not used, because a replayed board has a
-clock of its own, and because reading, recording and watching for failures must be one act.
+Reading, recording and watching for failures is one act, and a replayed board has a clock of its own, so
+the loop is ours; what is found is what pexpect's searcher would find (tests/console/test_matcher.py).
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 
-import pexpect
-import pexpect.expect
-import pexpect.spawnbase
-
-from boardwright.console.patterns import LONGEST_MATCH
+from boardwright.console.matcher import LONGEST_MATCH, Matcher
 from boardwright.console.terminal import TerminalFilter
 from boardwright.console.transcript import Event, Transcript
-from boardwright.console.transport import Port
+from boardwright.console.transport import Gap, Port
 from boardwright.console.watch import Watch
 
 Clock = Callable[[], float]
 """Seconds that only grow; ``time.monotonic`` or the clock of a simulated board."""
+
+MOST_UNREAD = 8 * 2**20
+"""Characters that are kept until something is found; of more, the oldest are forgotten."""
 
 
 class Channel:
@@ -35,12 +35,13 @@ class Channel:
         self.port, self.transcript, self.watch, self.clock = port, transcript, watch, clock
         self.opened = self.last_heard = self._last_text = clock()
         self.heard = False
+        self.gaps: list[tuple[float, str]] = []
         self.characters = self.garbled = 0
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._strip = TerminalFilter().feed
-        self._text: pexpect.spawnbase.SpawnBase[str] = pexpect.spawnbase.SpawnBase(
-            encoding="utf-8", searchwindowsize=LONGEST_MATCH
-        )
+        self.plausibility = Plausibility()
+        self._unread = Unread()
+        self._match: re.Match[str] | None = None
 
     @property
     def seconds(self) -> float:
@@ -60,7 +61,11 @@ class Channel:
     @property
     def unread(self) -> str:
         """What has come since the last match; it stays unread."""
-        return self._text._before.getvalue()  # type: ignore[attr-defined,no-any-return]
+        return self._unread.text()
+
+    def tail(self, characters: int) -> str:
+        """The end of what is unread, without putting all of it together."""
+        return self._unread.tail(characters)
 
     def write(self, text: str, *, secret: bool = False) -> None:
         data = text.encode()
@@ -72,19 +77,22 @@ class Channel:
 
         What is found is taken out of the stream, with all that came before it.
         """
-        expecter = pexpect.expect.Expecter(self._text, pexpect.expect.searcher_re(patterns))
+        matcher = Matcher(patterns)
         end = self.clock() + seconds
-        index = expecter.existing_data()
-        while index is None and (left := end - self.clock()) > 0:
-            if text := self._receive(left):
-                index = expecter.new_data(text)
-        return None if index is None else (index, str(self._text.before))
+        found = matcher.search(window := self._unread.text()) if patterns else None
+        while found is None and (left := end - self.clock()) > 0:
+            if (text := self._receive(left)) and patterns:
+                found = matcher.search(window := self._unread.tail(LONGEST_MATCH + len(text)))
+        if found is None:
+            return None
+        index, self._match = found
+        before = self._unread.take(len(window) - self._match.start(), len(window) - self._match.end())
+        return index, before
 
     def matched(self) -> re.Match[str]:
         """The match of the last successful :meth:`find`."""
-        match = self._text.match
-        assert isinstance(match, re.Match)
-        return match
+        assert self._match is not None
+        return self._match
 
     def listen(self, seconds: float) -> None:
         """Read for ``seconds`` and keep what comes."""
@@ -101,24 +109,105 @@ class Channel:
 
     def discard(self) -> None:
         """Forget what is unread."""
-        self._text.buffer = ""
-        self._text._before = self._text.buffer_type()  # type: ignore[attr-defined,operator]
+        self._unread = Unread()
 
     def close(self) -> None:
         self.port.close()
         self.transcript.close()
 
     def _receive(self, seconds: float) -> str:
-        data = self.port.read(seconds)
+        try:
+            data = self.port.read(seconds)
+        except Gap as gap:
+            self._mark_gap(str(gap))
+            return ""
         if not data:
             return ""
         self.heard, self.last_heard = True, self.clock()
         self.transcript.add(Event(self.seconds, "o", data))
+        self.plausibility.feed(data)
         raw = self._decode(data)
         self.characters += len(raw)
         self.garbled += raw.count("\N{REPLACEMENT CHARACTER}")
         text = self._strip(raw)
         if text.strip():
             self._last_text = self.last_heard
+        self._unread.add(text)
         self.watch.feed(text, self.seconds)
         return text
+
+    def _mark_gap(self, words: str) -> None:
+        """Nothing may match across the gap, and a half-received character or sequence is dropped."""
+        self.transcript.add(Event(self.seconds, "m", words.encode()))
+        self.gaps.append((self.seconds, words))
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._strip = TerminalFilter().feed
+        self._unread.add(f"\n[{words}]\n")
+        self.watch.feed("\n", self.seconds)
+
+
+class Unread:
+    """What has come and was not taken: pieces, so that adding costs what is added."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[str] = deque()
+        self._size = 0
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+        self._size += len(text)
+        while self._size > MOST_UNREAD and len(self._pieces) > 1:
+            self._size -= len(self._pieces.popleft())
+
+    def text(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = deque(("".join(self._pieces),))
+        return self._pieces[0] if self._pieces else ""
+
+    def tail(self, characters: int) -> str:
+        """The last ``characters``, or all."""
+        taken: list[str] = []
+        for piece in reversed(self._pieces):
+            taken.append(piece[-characters:])
+            characters -= len(taken[-1])
+            if characters <= 0:
+                break
+        return "".join(reversed(taken))
+
+    def take(self, start: int, end: int) -> str:
+        """The text up to ``start``, and keep what is after ``end``; both counted from the end of all."""
+        text = self.text()
+        before, after = text[: len(text) - start], text[len(text) - end :]
+        self._pieces, self._size = deque((after,)), len(after)
+        return before
+
+
+class Plausibility:
+    """Whether what came last could be a console's text, or is what a UART makes of another baud rate.
+
+    At a wrong rate the bits of one byte are read as parts of others: bytes above 0x7f that are no UTF-8, NULs
+    and control characters no console sends. A loader's and a kernel's own text hold next to none.
+    """
+
+    _WINDOW = 512
+    _ODD = frozenset([*range(7), 11, *range(14, 27), *range(28, 32), *range(0x7F, 0x100)])
+    _SHARE = 0.3
+
+    def __init__(self) -> None:
+        self._last = b""
+
+    def feed(self, data: bytes) -> None:
+        self._last = (self._last + data)[-self._WINDOW :]
+
+    @property
+    def garbage(self) -> bool:
+        """True when a whole window of it makes no sense; UTF-8 in order does."""
+        if len(self._last) < self._WINDOW:
+            return False
+        text = self._last.decode("utf-8", "replace")
+        odd = sum(
+            c == "\N{REPLACEMENT CHARACTER}" or ord(c) in self._ODD
+            for c in text
+            if ord(c) < 0x80 or c == "\ufffd"
+        )
+        return odd > self._SHARE * len(text)

@@ -3,6 +3,8 @@
 Wordings: kernel 6.12 and 7.3 (``kernel/panic.c``, ``init/do_mounts.c``, ``arch/arm64/kernel/traps.c``,
 ``arch/arm64/mm/fault.c``, ``kernel/hung_task.c``, ``mm/oom_kill.c``, ``kernel/rcu/tree_stall.h``),
 U-Boot 2025.01 (``common/hang.c``, ``common/spl/spl.c``), TF-A's BL31, initramfs-tools, systemd 257.
+Axera: U-Boot 2020.04 of the AX650 SDK (``cmd/axera/boot/axera_boot.c``, ``setup_boot.c``); what its ROM says
+without an image: Sipeed's wiki, m4ndock/system-update.
 """
 
 from __future__ import annotations
@@ -10,32 +12,21 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from re import _parser  # type: ignore[attr-defined]
 
-LONGEST_MATCH = 512
-"""Characters; no pattern may need more, so a window of this size never misses a match."""
+from boardwright.console.matcher import LONGEST_MATCH, bounded, literals
 
-
-def bounded(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Compile a pattern that can match at most :data:`LONGEST_MATCH` characters.
-
-    Raises ``ValueError`` for ``.*`` and its like: they swallow whatever a noisy line delivers, and their
-    meaning changes with how much of it has been read.
-    """
-    longest = _parser.parse(pattern, flags).getwidth()[1]
-    if longest > LONGEST_MATCH:
-        raise ValueError(f"pattern {pattern!r} is not bounded: give each repeat a limit, such as {{0,80}}")
-    return re.compile(pattern, flags)
+__all__ = ["LONGEST_MATCH", "bounded", "literals"]
 
 
 class Stage(enum.IntEnum):
     """Where the board is; only ever read from what the console says."""
 
     OFF = 0
-    LOADER = 1
-    KERNEL = 2
-    LOGIN = 3
-    SHELL = 4
+    ROM = 1
+    LOADER = 2
+    KERNEL = 3
+    LOGIN = 4
+    SHELL = 5
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -69,6 +60,10 @@ class _Failure:
     severity: Severity
     pattern: re.Pattern[str]
 
+    def may_match(self, line: str) -> bool:
+        words = literals(self.pattern)
+        return not words or any(word in line for word in words)
+
 
 def _failures(severity: Severity, **named: str) -> list[_Failure]:
     return [_Failure(name.replace("_", " "), severity, bounded(text)) for name, text in named.items()]
@@ -88,6 +83,8 @@ _FAILURES = [
         emergency_mode=r"You are in emergency mode|Entering emergency mode|Press Enter for maintenance|"
         r"Cannot open access to console, the root account is locked",
         no_login_on_the_console=r"Dependency failed for serial-getty",
+        rom_found_no_image=r"VECFCFECFCF.{0,8}VECFC",
+        image_refused_by_the_loader=r"image header verify failed|^invalid .{1,20} image",
         loader_gave_up=r"Please RESET the board|SPL: failed to boot from all boot devices|"
         r"^### ERROR ### Please RESET",
     ),
@@ -119,7 +116,7 @@ TIMED_OUT = frozenset({"no login on the console", "device not found", "no root d
 def classify(line: str, seconds: float = 0.0) -> Finding | None:
     """The first failure that a line tells of; failures that name a cause come before their consequences."""
     for failure in _FAILURES:
-        if failure.pattern.search(line):
+        if failure.may_match(line) and failure.pattern.search(line):
             return Finding(failure.name, failure.severity, line.strip(), seconds)
     return None
 
@@ -128,8 +125,18 @@ _MILESTONES: list[tuple[str, Stage, re.Pattern[str]]] = [
     ("ddr", Stage.LOADER, bounded(r"^DDR (V\d|[0-9a-f]{10} )|^U-Boot TPL \d{4}\.")),
     ("spl", Stage.LOADER, bounded(r"^U-Boot SPL \d{4}\.")),
     ("bl31", Stage.LOADER, bounded(r"^NOTICE: {1,3}BL31: v")),
-    ("u-boot", Stage.LOADER, bounded(r"^U-Boot \d{4}\.\d\d")),
-    ("kernel", Stage.KERNEL, bounded(r"Booting Linux on physical CPU 0x|^(\[.{1,16}\] )?Linux version \d")),
+    ("u-boot", Stage.LOADER, bounded(r"^U-Boot \d{4}\.\d\d|^AX650N_CHIP")),
+    (
+        "autoboot",
+        Stage.LOADER,
+        bounded(r"^Hit any key to stop autoboot|^Autoboot in \d|^DRAM: {1,2}\d|^enter normal boot mode"),
+    ),
+    ("starting kernel", Stage.LOADER, bounded(r"^Starting kernel|^load kernel image addr")),
+    (
+        "kernel",
+        Stage.KERNEL,
+        bounded(r"^(\[.{1,16}\] )?(Booting Linux on physical CPU 0x|Linux version \d)"),
+    ),
     ("systemd", Stage.KERNEL, bounded(r"systemd\[1\]: systemd \d{3}|^Welcome to ")),
 ]
 MILESTONES = tuple(name for name, _, _ in _MILESTONES)
@@ -146,5 +153,5 @@ def milestone(line: str) -> tuple[str, Stage] | None:
 
 LOGIN_PROMPT = bounded(r"(^|\n)[\w.-]{1,64} login: {0,2}\Z")
 PASSWORD_PROMPT = bounded(r"(^|\n)Password: {0,2}\Z")
-LOADER_PROMPT = bounded(r"(^|\n)(=>|U-Boot>) {0,2}\Z")
+LOADER_PROMPT = bounded(r"(^|\n)([A-Z-]{0,20}=>|U-Boot>) {0,2}\Z")
 SHELL_PROMPT = bounded(r"(^|\n)[^\n]{0,100}[#$] {0,2}\Z")

@@ -56,6 +56,22 @@ FUNCTIONS = (
 )
 """Short, because a line must arrive whole to be accepted, and on a bad cable long lines never do."""
 
+PIECE = "_p() { [ ${#c} = $1 ]&&c=$c$2;echo =${#c}; }"
+PIECE_LENGTH = 14
+NEWLINE = """n=$(printf '\\n.');n=${n%.};echo =${#n}"""
+CLEAR = "c=;echo =${#c}"
+"""On a cable that loses one byte in a hundred no line of these lengths arrives. There a text is put together
+in variable ``c``, piece by piece; each tells the length that is reached, so it can be repeated."""
+CAREFUL = (
+    "_h() { printf '\\n%s %s %s %s=\\n' $bw_n $bw_s $(wc -c <$bw_f) $(bw_end); }",
+    '_x() { if bw_ok $2 "$c"; then bw_once $1 "$c"; _h; else bw_no $1; fi; }',
+    "_b() { dd if=$bw_f bs=18 skip=$1 count=1 2>/dev/null|base64; }",
+    "_g() { b=$(_b $1); printf '\\n%s %s %s=\\n' $1 $b $(echo $1 $b|bw_sum); }",
+)
+"""Run what is in ``c`` and tell status, size and digest; then give the output in blocks, with one each."""
+BLOCK = 18
+"""Bytes of output in a block: 24 characters of base64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -90,6 +106,44 @@ def request(number: int, command: str, *, coded: bool = False) -> str:
 def end(number: int) -> re.Pattern[str]:
     """Ends of the answer to ``number``: a whole frame (groups digest, status), or a refusal."""
     return bounded(rf"(?:^|\n)bw-{number}-(?:refused|end ([0-9a-f]{{16}}) (\d{{1,3}}))\n")
+
+
+def setup() -> str:
+    """All functions as one text, to be put together piece by piece and evaluated."""
+    return "\n".join((*FUNCTIONS, *CAREFUL))
+
+
+def pieces(text: str) -> list[tuple[int, str]]:
+    """Lines that put ``text`` together on the board, each with the length that is reached after it.
+
+    A line feed cannot be typed into a line; the board's variable ``n`` stands for it (:data:`NEWLINE`).
+    """
+    found = []
+    for start in range(0, len(text), PIECE_LENGTH):
+        part = text[start : start + PIECE_LENGTH]
+        quoted = "'" + part.replace("'", "'\\''").replace("\n", "'\"$n\"'") + "'"
+        found.append((start + len(part), f"_p {start} {quoted}"))
+    return found
+
+
+def head(number: int) -> re.Pattern[str]:
+    """What ``_x`` tells: groups status, size in bytes, digest; or a refusal."""
+    return bounded(rf"(?:^|\n)(?:{number} (\d{{1,3}}) (\d{{1,9}}) ([0-9a-f]{{16}})=|bw-{number}-refused)\n")
+
+
+def block(number: int) -> re.Pattern[str]:
+    """What ``_g`` tells of a block: groups base64, digest."""
+    return bounded(rf"(?:^|\n){number} ([A-Za-z0-9+/=]{{2,24}}) ([0-9a-f]{{16}})=\n")
+
+
+def block_is_sound(number: int, text: str, sum_: str) -> bool:
+    return digest(f"{number} {text}\n".encode()) == sum_
+
+
+def whole(number: int, status: str, output: bytes, sum_: str) -> Result | None:
+    """The result, when the digest says that this is what the command printed."""
+    sound = digest(f"{number} {status}\n".encode() + output) == sum_
+    return Result(output.decode("utf-8", "replace"), int(status)) if sound else None
 
 
 def answer(number: int, text: str, sum_: str, status: str, *, coded: bool = False) -> Result | None:

@@ -9,6 +9,7 @@ a seed. :func:`serve` puts a board behind a real file descriptor, pty or socket.
 from __future__ import annotations
 
 import base64
+import hashlib
 import heapq
 import itertools
 import os
@@ -61,6 +62,7 @@ class ScriptedBoard:
         self._typed = self._user_given = ""
         self._last = 0.0
         self._prompts = 0
+        self._put = ""
         self._number, self._result = -1, Result("", 0)
         self._flush_left = 1 if script.login_flush else 0
         self._echo = script.echo
@@ -162,27 +164,58 @@ class ScriptedBoard:
         elif match := re.fullmatch(r"(bwc?) (\d+) ([0-9a-f]{16}) '(.*)'", line):
             kind, number, digest, quoted = match.groups()
             self._command(kind == "bwc", int(number), digest, quoted.replace("'\\''", "'"))
-        elif line and line not in (*shell.SETTINGS, *shell.FUNCTIONS):
+        elif line == shell.NEWLINE:
+            self._say("=1\n")
+        elif line == shell.CLEAR:
+            self._put = ""
+            self._say("=0\n")
+        elif match := re.fullmatch(r"_p (\d+) '(.*)'", line):
+            if int(match.group(1)) == len(self._put):
+                self._put += match.group(2).replace("'\"$n\"'", "\n").replace("'\\''", "'")
+            self._say(f"={len(self._put)}\n")
+        elif line == 'printf %s "$c"|sha256sum':
+            self._say(hashlib.sha256(self._put.encode()).hexdigest() + "  -\n")
+        elif match := re.fullmatch(r"_x (\d+) ([0-9a-f]{16})", line):
+            self._run_put(int(match.group(1)), match.group(2))
+        elif match := re.fullmatch(r"_g (\d+)", line):
+            self._block(int(match.group(1)))
+        elif line and line not in (*shell.SETTINGS, *shell.FUNCTIONS, shell.PIECE, 'eval "$c"'):
             self._say(f"sh: {line[:20]}: not found\n")
         self._prompt()
 
     def _command(self, coded: bool, number: int, digest: str, command: str) -> None:
+        if self._execute(number, digest, command):
+            self._say(frame(number, self._result, coded, noise=next(self._chatter, None)))
+
+    def _run_put(self, number: int, digest: str) -> None:
+        if self._execute(number, digest, self._put):
+            data = self._result.output.encode()
+            sum_ = shell.digest(f"{number} {self._result.status}\n".encode() + data)
+            self._say(f"\n{number} {self._result.status} {len(data)} {sum_}=\n")
+
+    def _block(self, number: int) -> None:
+        data = self._result.output.encode()[number * shell.BLOCK : (number + 1) * shell.BLOCK]
+        text = f"{number} {base64.b64encode(data).decode()}"
+        self._say(f"\n{text} {shell.digest((text + chr(10)).encode())}=\n")
+
+    def _execute(self, number: int, digest: str, command: str) -> bool:
+        """Whether there is a result to tell: once for a number, and only what arrived whole."""
         if shell.digest(command.encode()) != digest:
             self._say(f"\nbw-{number}-refused\n")
-            return
+            return False
         if number != self._number:
             self._number = number
             if command in self._script.hanging:
                 self._state = "hanging"
-                return
+                return False
             if command in self._script.deadly:
                 self._say(self._script.deadly[command])
                 self._state = "dead"
-                return
+                return False
             unknown = Result(f"sh: 1: eval: {command.split()[0]}: not found\n", 127)
             known = {"true": Result("", 0), **self._script.answers}
             self._result = known.get(command, unknown)
-        self._say(frame(number, self._result, coded, noise=next(self._chatter, None)))
+        return True
 
 
 def frame(number: int, result: Result, coded: bool = False, noise: str | None = None) -> str:

@@ -1,7 +1,8 @@
 """The one record of a console: every byte with its time, in asciicast v2 (``asciinema play`` shows it).
 
-Events are ``[seconds, "o", text]`` for what the board said and ``[seconds, "i", text]`` for what it was
-told. Bytes that are not UTF-8 are kept as surrogate escapes, so the bytes can be had back exactly.
+Events are ``[seconds, "o", text]`` for what the board said, ``[seconds, "i", text]`` for what it was told
+and ``[seconds, "m", text]`` for a mark, such as a gap while the port was away. Bytes that are not UTF-8 are
+kept as surrogate escapes, so the bytes can be had back exactly.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import IO, Literal
 from boardwright.console.terminal import TerminalFilter
 from boardwright.errors import InputError, Place
 
-Direction = Literal["o", "i"]
+Direction = Literal["o", "i", "m"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,17 @@ class Event:
 
 
 class Transcript:
-    """Writes events as they happen; nothing is lost when the writer is killed. ``None`` writes nowhere."""
+    """Writes events as they happen; nothing is lost when the writer is killed. ``None`` writes nowhere.
 
-    def __init__(self, path: Path | None, title: str = "console") -> None:
+    ``raw``: a second file, of exactly the bytes that the board said.
+    """
+
+    def __init__(self, path: Path | None, title: str = "console", *, raw: Path | None = None) -> None:
         self._file: IO[str] | None = None
+        self._raw: IO[bytes] | None = None
+        if raw is not None:
+            raw.parent.mkdir(parents=True, exist_ok=True)
+            self._raw = raw.open("wb", buffering=0)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("w", encoding="ascii")
@@ -38,6 +46,8 @@ class Transcript:
             self._file.write(json.dumps(header) + "\n")
 
     def add(self, event: Event) -> None:
+        if self._raw is not None and event.direction == "o":
+            self._raw.write(event.data)
         if self._file is not None:
             text = event.data.decode("utf-8", "surrogateescape")
             self._file.write(json.dumps([round(event.seconds, 4), event.direction, text]) + "\n")
@@ -46,6 +56,8 @@ class Transcript:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+        if self._raw is not None:
+            self._raw.close()
 
     def __enter__(self) -> Transcript:
         return self
@@ -67,7 +79,7 @@ def read(path: Path) -> list[Event]:
                     raise ValueError(f"version {record['version']}")
                 continue
             seconds, direction, text = record
-            if direction in ("o", "i"):
+            if direction in ("o", "i", "m"):
                 events.append(Event(float(seconds), direction, text.encode("utf-8", "surrogateescape")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
@@ -84,5 +96,10 @@ def timed_lines(events: Iterable[Event]) -> Iterator[str]:
         if event.direction == "o":
             *lines, rest = (rest + strip.feed(event.data.decode("utf-8", "replace"))).split("\n")
             yield from (f"{event.seconds:9.3f}  {line}" for line in lines)
+        elif event.direction == "m":
+            yield from (
+                f"{event.seconds:9.3f}  {line}" for line in (rest, f"-- {event.data.decode()} --") if line
+            )
+            rest = ""
     if rest:
         yield f"{'':9}  {rest}"

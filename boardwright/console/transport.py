@@ -13,11 +13,15 @@ _LARGEST_READ = 4096
 _WRITE_SECONDS = 10.0
 
 
+class Gap(Exception):
+    """Raised once by ``read`` after the port was away and is back: bytes may be missing here."""
+
+
 class Port(Protocol):
     """What a console needs of a cable."""
 
     def read(self, seconds: float) -> bytes:
-        """At least one byte, or none when ``seconds`` pass without any. Raises ``ConsoleLost``."""
+        """At least one byte, or none when ``seconds`` pass without any. Raises ``ConsoleLost``, ``Gap``."""
 
     def write(self, data: bytes) -> None:
         """All of ``data``. Raises ``ConsoleLost``."""

@@ -75,6 +75,16 @@ def test_a_command_runs_once_however_often_its_answer_is_asked_for(tmp_path: obj
         assert console.run(f"cat {counter}").output == "once\n" * 4
 
 
+@pytest.mark.e2e
+@pytest.mark.parametrize("command", SHELLS, ids=lambda command: command[0])
+def test_a_real_shell_answers_through_a_line_that_loses_one_byte_in_a_hundred(
+    command: tuple[str, ...],
+) -> None:
+    with shell(*command, faults=Faults(drop=0.01)) as console:
+        assert console.run("printf 'it''s\\t%s\\n' 42; exit 3") == Result("its\t42\n", 3)
+        assert console.run("seq 40").output.split() == [str(n) for n in range(1, 41)]
+
+
 def test_a_command_that_does_not_end_is_interrupted() -> None:
     with shell("sh", "-i") as console:
         with pytest.raises(CommandTimeout):

@@ -1,0 +1,72 @@
+"""Typing on a line that may lose bytes: each line is entered only when its echo came back as it was typed."""
+
+from __future__ import annotations
+
+import re
+
+from boardwright.console import shell
+from boardwright.console.channel import Channel
+from boardwright.console.matcher import bounded
+
+ECHO = 4.0
+"""Seconds at most for a typed line to come back; 200 characters at 9600 baud take 0.2 s, an emulator more."""
+_LEAST_ECHO = 0.5
+TRIES = 8
+CTRL_C, CTRL_U = "\x03", "\x15"
+
+
+class Typist:
+    """``damaged``: how many lines did not come back as they were typed."""
+
+    def __init__(self, channel: Channel, prompt: re.Pattern[str] = shell.PROMPT) -> None:
+        self.channel, self.prompt = channel, prompt
+        self.damaged = 0
+        self._slowest = 0.0
+        self._measured = 0
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for an echo: twenty times the slowest that came, once some did."""
+        return ECHO if self._measured < 5 else min(max(20 * self._slowest, _LEAST_ECHO), ECHO)
+
+    def type(self, text: str) -> bool:
+        """Type without Enter; true when the echo came back as it was typed."""
+        since = self.channel.clock()
+        self.channel.write(text)
+        found = self.channel.find([bounded(re.escape(text[-400:]))], self.patience + len(text) / 500)
+        if found is None:
+            self.damaged += 1
+            return False
+        self._slowest, self._measured = max(self._slowest, self.channel.clock() - since), self._measured + 1
+        return True
+
+    def ask(self, text: str, answer: re.Pattern[str], tries: int = 3 * TRIES) -> re.Match[str] | None:
+        """Type a line that may be entered twice without harm, until ``answer`` comes."""
+        for _ in range(tries):
+            if self.type(text):
+                self.channel.write("\n")
+                if self.channel.find([answer], self.patience):
+                    return self.channel.matched()
+            self.resync(2)
+        return None
+
+    def line(self, text: str, tries: int = TRIES) -> bool:
+        """Type a line until its echo is right, then Enter, and wait for the prompt."""
+        for _ in range(tries):
+            if self.type(text):
+                self.channel.write("\n")
+                if self.channel.find([self.prompt], self.patience) or self.resync():
+                    return True
+            else:
+                self.resync()
+        return False
+
+    def resync(self, tries: int = TRIES) -> bool:
+        """Drop a half-typed line and get a fresh prompt; bounded, tolerant of anything in between."""
+        for _ in range(tries):
+            self.channel.write(CTRL_C)
+            if self.channel.find([self.prompt], max(self.patience / 2, _LEAST_ECHO)):
+                self.channel.settle(0.1, 1.0)
+                self.channel.discard()
+                return True
+        return False
