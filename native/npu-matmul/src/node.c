@@ -127,3 +127,32 @@ int nm_check_job(const struct nm_job *job, struct nm_error *why)
                                                "without a word", named(job, i)->handle);
         return NM_OK;
 }
+
+uint64_t *nm_list_words(const struct nm_job *job, const struct nm_list *list, struct nm_buffer **buffer)
+{
+        for (size_t i = 0; i < job->read_count; i++) {
+                struct nm_buffer *one = job->reads[i];
+                const uint64_t start = list->address - (uint64_t)one->address;
+
+                if (list->address < one->address || start + list->words * UINT64_C(8) > one->mapped)
+                        continue;
+                *buffer = one;
+                return (uint64_t *)(void *)((char *)one->cpu + start);
+        }
+        return NULL;
+}
+
+bool nm_job_is_fp16(const struct nm_job *job)
+{
+        for (size_t i = 0; i < job->count; i++) {
+                struct nm_buffer *buffer;
+                const uint64_t *words = nm_list_words(job, &job->lists[i], &buffer);
+                bool fp16 = false;
+
+                for (uint32_t j = 0; words && j < job->lists[i].words && !fp16; j++)
+                        fp16 = words[j] == (UINT64_C(0x0201) << 48 | UINT64_C(0x120) << 16 | 0x100C);   /* CONV_CON1 */
+                if (!fp16)
+                        return false;
+        }
+        return true;
+}

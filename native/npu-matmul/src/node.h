@@ -29,4 +29,8 @@ bool nm_address_fits(uint64_t address, size_t bytes);
 /* A job names each buffer once: a handle named twice makes rocket drop the job without a word. NM_INVALID if not so. */
 int nm_check_job(const struct nm_job *job, struct nm_error *why);
 
+/* The words of a list, and the buffer that holds them, which the job reads; NULL when there is none. */
+uint64_t *nm_list_words(const struct nm_job *job, const struct nm_list *list, struct nm_buffer **buffer);
+bool nm_job_is_fp16(const struct nm_job *job);  /* every list of it */
+
 #endif

@@ -185,32 +185,23 @@ static int rknpu_to_cpu(void *state, struct nm_buffer *buffer, size_t bytes, uns
         return sync_range(state, NM_RKNPU_FROM_DEVICE, buffer, 0, bytes, why);
 }
 
-/* The tail of `list` names the next one, or none, in registers 0x10 and 0x14 of the PC (target 0x0101). */
-static int chain_to(const struct rknpu *npu, const struct nm_job *job, const struct nm_list *list,
-                    const struct nm_list *next, struct nm_error *why)
-{
-        for (size_t i = 0; i < job->read_count; i++) {
-                struct nm_buffer *buffer = job->reads[i];
-                const uint64_t start = list->address - (uint64_t)buffer->address, bytes = (uint64_t)list->words * 8;
-                uint64_t tail[2];
-
-                if (list->address < buffer->address || start + bytes > buffer->mapped)
-                        continue;
-                tail[0] = next ? UINT64_C(0x0101) << 48 | (uint64_t)(next->address & ~0xFu) << 16 | 0x10 : 0;
-                tail[1] = UINT64_C(0x0101) << 48 | (next ? (uint64_t)((next->words + 1) / 2 + 1) << 16 : 0) | 0x14;
-                memcpy((char *)buffer->cpu + start + bytes - TAIL * 8, tail, sizeof(tail));
-                return sync_range(npu, NM_RKNPU_TO_DEVICE, buffer, start + bytes - TAIL * 8, sizeof(tail), why);
-        }
-        return nm_fail(why, NM_INVALID, "the list at 0x%x lies in no buffer the job reads", list->address);
-}
-
-/* In one kick the NPU goes from list to list by the tails, not by the driver's task array. */
+/* Chains of int8 lists are reported to give a right first product and garbage after it, so those go one by one.
+ * The tails name the next list, or none (`link` false), in registers 0x10 and 0x14 of the PC (target 0x0101): in one
+ * kick the NPU goes by them, not by the driver's task array. */
 static int chain_lists(const struct rknpu *npu, const struct nm_job *job, bool link, struct nm_error *why)
 {
         int status = NM_OK;
 
-        for (size_t i = 0; i + 1 < job->count && status == NM_OK; i++)
-                status = chain_to(npu, job, &job->lists[i], link ? &job->lists[i + 1] : NULL, why);
+        for (size_t i = 0; i + 1 < job->count && status == NM_OK; i++) {
+                const struct nm_list *list = &job->lists[i], *next = list + 1;
+                struct nm_buffer *buffer;
+                uint64_t *tail = nm_list_words(job, list, &buffer) + list->words - TAIL;
+
+                tail[0] = link ? UINT64_C(0x0101) << 48 | (uint64_t)(next->address & ~0xFu) << 16 | 0x10 : 0;
+                tail[1] = UINT64_C(0x0101) << 48 | (link ? (uint64_t)((next->words + 1) / 2 + 1) << 16 : 0) | 0x14;
+                status = sync_range(npu, NM_RKNPU_TO_DEVICE, buffer, (size_t)((char *)tail - (char *)buffer->cpu),
+                                    2 * sizeof(*tail), why);
+        }
         return status;
 }
 
@@ -247,17 +238,23 @@ static int kick(const struct rknpu *npu, const struct nm_list *lists, size_t cou
 static int rknpu_submit(void *state, const struct nm_job *job, struct nm_error *why)
 {
         const struct rknpu *npu = state;
-        const size_t at_once = npu->chain ? job->count : 1;
+        size_t at_once = 1;
+        bool chain;
         int status = nm_check_job(job, why);
 
         if (status == NM_OK && job->count > TASKS)
                 status = nm_fail(why, NM_INVALID, "%zu lists in a job, at most %d", job->count, TASKS);
-        if (status == NM_OK && npu->chain)
+        if (status)
+                return status;
+        chain = npu->chain && job->count > 1 && nm_job_is_fp16(job);
+        if (chain) {
+                at_once = job->count;
                 status = chain_lists(npu, job, true, why);
+        }
         for (size_t i = 0; i < job->count && status == NM_OK; i += at_once)
                 status = kick(npu, &job->lists[i], at_once, job->timeout_ms, why);
         /* The lists stay as they were made: the next job may hold one of them alone. */
-        if (npu->chain && job->count > 1) {
+        if (chain) {
                 const int undone = chain_lists(npu, job, false, status ? NULL : why);
 
                 status = status ? status : undone;

@@ -85,6 +85,7 @@ void fake_name_none(void);              /* no buffer is named any more */
 int fake_run(int file, uint64_t address, uint32_t words, uint32_t enable, bool strict);
 /* The last words of a list as the NPU sees it: the next list of a chain and its size; false when there is none. */
 bool fake_next(int file, uint64_t address, uint32_t words, uint64_t *next, uint32_t *next_words);
+bool fake_is_int8(int file, uint64_t address, uint32_t words);
 uint32_t fake_enable(int file, uint64_t address, uint32_t words);
 
 int fake_rocket_ioctl(int file, unsigned long code, void *argument);

@@ -227,3 +227,11 @@ uint32_t fake_enable(int file, uint64_t address, uint32_t words)
 
         return list ? (uint32_t)(list[words - 1] >> 16) : 0;
 }
+
+bool fake_is_int8(int file, uint64_t address, uint32_t words)
+{
+        struct view view = { file, false };
+        const uint64_t *list = at(&view, (uint32_t)address, words * 8, false);
+
+        return list && (word(list, words, 0x0201, 0x100C) >> 4 & 7) == 0;
+}

@@ -90,6 +90,9 @@ static int kick(int file, const struct nm_rknpu_task *tasks, struct nm_rknpu_sub
         for (uint32_t i = 0; i < args->task_number; i++) {
                 if (tasks[i].int_mask != 0x300 || tasks[i].int_clear != 0x1ffff)
                         fake_violation("task %u waits for interrupts 0x%x", i, tasks[i].int_mask);
+                if (args->task_number > 1 && fake_is_int8(file, list, words))
+                        fake_violation("int8 lists chained: the accumulator is reported not to be cleared between "
+                                       "them");
                 if (fake_run(file, list, words, fake_enable(file, list, words), false))
                         return fake_error(ETIMEDOUT);
                 args->task_counter = i + 1;
