@@ -6,15 +6,16 @@ import contextlib
 import hashlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from boardwright.bringup.expectation import Expectation, expectation
 from boardwright.console.console import BootReport, Console
 from boardwright.console.transcript import Transcript
+from boardwright.console.transport import Port
 from boardwright.errors import BoardwrightError, InputError
 from boardwright.results.outcome import Evidence
 from boardwright.schema.board import Board
@@ -25,10 +26,13 @@ from boardwright.targets import qemu, replay
 class Options:
     """``budget``: seconds from power-on to a shell, all stages together; ``silence``: see Console.
 
-    ``recording``: the transcript that target ``replay`` plays. ``tests``: a directory of checks.
+    ``recording``: the transcript that target ``replay`` plays. ``tests``: a directory of checks; ``only``: of
+    them those whose names match this expression of pytest's ``-k``. ``history``: the SQLite file of all runs.
+    ``connect``: for any target but ``qemu`` and ``replay``: the cable to a board that it switches on; what it
+    enters into the stack is closed after the run. ``evidence``: of such a target, ``hardware`` if not given.
     """
 
-    target: Literal["qemu", "replay"] = "qemu"
+    target: str = "qemu"
     budget: float = 600.0
     silence: float = 120.0
     qemu: qemu.Options = field(default_factory=qemu.Options)
@@ -36,6 +40,10 @@ class Options:
     user: str = "root"
     password: str | None = None
     tests: Path = Path(__file__).resolve().parents[2] / "bringup-tests"
+    only: str = ""
+    history: Path | None = None
+    connect: Callable[[contextlib.ExitStack], Port] | None = None
+    evidence: Evidence | None = None
 
 
 class Bench:
@@ -60,7 +68,16 @@ class Bench:
 
     @property
     def evidence(self) -> Evidence:
-        return Evidence.EMULATED if self.options.target == "qemu" else Evidence.REPLAYED
+        known = {"qemu": Evidence.EMULATED, "replay": Evidence.REPLAYED}
+        return self.options.evidence or known.get(self.options.target, Evidence.HARDWARE)
+
+    @property
+    def activity(self) -> str:
+        """Stage and last line, to be read by another thread while this one waits."""
+        if self._console is None:
+            return "switching on"
+        watch = self._console.watch
+        return f"{watch.stage}: {watch.last_line}" if watch.last_line else str(watch.stage)
 
     @property
     def console(self) -> Console:
@@ -89,20 +106,32 @@ class Bench:
     def boot_failed(self) -> bool:
         return isinstance(self._booted, BoardwrightError)
 
+    @property
+    def booted(self) -> BootReport | BoardwrightError | None:
+        """How the boot ended; None when nobody has asked for it yet."""
+        return self._booted
+
     def _boot(self) -> BootReport:
         options = self.options
         title = f"{self.board.board} on {options.target}"
+        played = None
+        if options.target == "replay":
+            if options.recording is None:
+                raise InputError("target replay needs a recording", hint="give the path of a console.cast")
+            played = replay.port(options.recording)  # before the transcript, which may be the same file
         transcript = self._open.enter_context(Transcript(self.transcript, title))
         keywords: dict[str, Any] = {
             "user": options.user,
             "password": options.password,
             "silence": options.silence,
         }
-        if options.target == "replay":
-            if options.recording is None:
-                raise InputError("target replay needs a recording", hint="give the path of a console.cast")
-            played = replay.port(options.recording)
+        if played is not None:
             self._console = Console(played, transcript=transcript, clock=played.clock, **keywords)
+        elif options.connect is not None:
+            self._digest.start()
+            self._console = Console(options.connect(self._open), transcript=transcript, **keywords)
+        elif options.target != "qemu":
+            raise InputError(f"target {options.target!r} has no board to connect to")
         else:
             if self._image is None:
                 raise InputError("target qemu needs an image")
@@ -136,7 +165,8 @@ class _Digest:
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        if self._path is not None:
+            self._thread.start()
 
     def value(self) -> str | None:
         if self._path is not None and not self._thread.ident:

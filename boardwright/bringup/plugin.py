@@ -7,9 +7,10 @@ a lab error, for a tool that broke has said nothing about the product.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator, Mapping
+import statistics
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -29,10 +30,40 @@ class Check:
     """What a check found. The first measurement is the one in the table."""
 
     measurements: list[Measurement] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
-    def measure(self, name: str, value: Value, expected: Value = None, *, text: str = "") -> None:
+    def measure(
+        self, name: str, value: Value, expected: Value = None, *, text: str = "", unit: str = ""
+    ) -> None:
         """Note a value; nothing is compared."""
-        self.measurements.append(Measurement(name, value, expected, text))
+        self.measurements.append(Measurement(name, value, expected, text, unit))
+
+    def rate(
+        self,
+        name: str,
+        samples: Sequence[float],
+        unit: str,
+        expected: Value = None,
+        *,
+        better: Literal["higher", "lower"] = "higher",
+    ) -> float:
+        """Note the middle one of the samples, with their spread; from run to run it is compared.
+
+        Raises ``Mismatch`` without samples: what should have been measured was not.
+        """
+        if not samples:
+            raise Mismatch(f"{name}: not one sample")
+        value = round(statistics.median(samples), 6)
+        spread = round((max(samples) - min(samples)) / 2, 6) if len(samples) > 1 else None
+        text = f"{value:.4g} {unit}" + (f" ± {spread:.2g}" if spread is not None else "")
+        self.measurements.append(
+            Measurement(name, value, expected, text, unit, spread, better, tuple(samples[:2000]))
+        )
+        return value
+
+    def rests_on(self, *lines: str) -> None:
+        """Note lines of the console that the outcome rests on; the report links to them."""
+        self.lines += [line for line in lines if line][:50]
 
     def equal(self, name: str, value: Value, expected: Value, *, hint: str | None = None) -> None:
         """Note a value and fail unless it is the expected one."""
@@ -54,6 +85,8 @@ class Session:
     results: list[CheckResult] = field(default_factory=list)
     on_result: Any = None
     """Called with each ``CheckResult`` as it comes."""
+    now: str = ""
+    """The check that is running, for who watches."""
 
     @pytest.fixture(scope="session")
     def bench_(self) -> Bench:
@@ -83,6 +116,9 @@ class Session:
         request.node.stash[_CHECK] = check
         return check
 
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self.now = title(item)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -94,7 +130,7 @@ class Session:
             found = item.stash.get(_CHECK, Check())
             result = CheckResult(
                 title(item), outcome, self.bench.evidence, item.stash[_SECONDS],
-                tuple(found.measurements), detail, hint,
+                tuple(found.measurements), detail, hint, tuple(found.lines),
             )  # fmt: skip
             self.results.append(result)
             if self.on_result is not None:

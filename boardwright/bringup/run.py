@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from boardwright.bringup.bench import Bench, Options
+from boardwright.bringup.parsers import boot_time, provenance
 from boardwright.bringup.plugin import Session
+from boardwright.bringup.progress import Progress
+from boardwright.bringup.repeat import Plan, repeated
 from boardwright.console import transcript
-from boardwright.errors import ExitStatus, HostError, InputError
-from boardwright.results import junit, record, table
+from boardwright.errors import BoardwrightError, ExitStatus, HostError, InputError
+from boardwright.results import junit, record, report, table
+from boardwright.results.history import History
 from boardwright.results.outcome import CheckResult, exit_status
 from boardwright.schema.board import Board
 
@@ -25,29 +29,55 @@ def bringup(
     qemu_root: Path,
     out: Path,
     options: Options | None = None,
+    plan: Plan | None = None,
 ) -> int:
     """Boot ``image`` (the file that ``manifest`` describes) and check it; the exit status.
 
-    Files in ``out``: ``console.cast`` and ``console.log`` (the transcript), ``bringup.xml`` (JUnit),
-    ``bringup.json``, and a record below ``results/``. 0: all checks passed or were skipped with a reason;
-    1: the product is wrong; 3: the lab is.
+    Files in ``out``, of the last run: ``console.cast`` and ``console.log`` (the transcript), ``bringup.xml``
+    (JUnit), ``bringup.json``, ``report.html``; and of every run a record below ``results/``, and in the
+    history when ``options`` name one. 0: all checks passed or were skipped with a reason; 1: the product is
+    wrong; 3: the lab is. ``plan``: how often, and whether lab errors are tried again.
     """
     options = options or Options()
     if image is not None and not image.exists():
         raise InputError(f"expected an image at {image}", hint=f"run invoke build --board {board.board}")
+
+    def once(attempt: int) -> int:
+        return _once(image, board, manifest, qemu_root, out, options, attempt)
+
+    return repeated(once, plan or Plan(), _say)
+
+
+def _once(
+    image: Path | None,
+    board: Board,
+    manifest: Mapping[str, Any],
+    qemu_root: Path,
+    out: Path,
+    options: Options,
+    attempt: int,
+) -> int:
     out.mkdir(parents=True, exist_ok=True)
     started = datetime.now(UTC)
     cast = out / "console.cast"
-    _say(f"booting {image.name if image else options.recording} on {options.target}, transcript {cast}")
+    if options.recording is None or options.recording.resolve() != cast.resolve():
+        cast.unlink(missing_ok=True)  # else a run that never came to a console would show the last one's
+    what = image.name if image else options.recording or board.board
+    _say(f"booting {what} on {options.target}, transcript {cast}")
     with Bench(image, board, manifest, qemu_root, cast, options) as bench:
-        session = Session(bench, on_result=_progress)
-        interrupted = _run(session, options.tests)
+        session = Session(bench)
+        with Progress(lambda: f"{session.now or 'starting'} | {bench.activity}") as progress:
+            session.on_result = lambda result: progress.say(_row(result))
+            interrupted = _run(session, options)
         digest = bench.image_sha256 or bench.expected.image_sha256 or "unknown"
+        boot = _boot(bench)
     results = session.results
     _write_log(cast, out / "console.log")
+    console = (out / "console.log").read_text()
     about = {
         "manifest": {k: manifest.get(k) for k in ("tool", "variant", "kernel")},
         "image_file": str(image),
+        "attempt": attempt,
     }
     value = record.record(
         image_sha256=digest,
@@ -56,29 +86,32 @@ def bringup(
         started=started,
         results=results,
         about=about,
+        lock_sha256=record.lock_digest(manifest),
+        firmware=firmware(console),
+        boot=boot,
     )
-    _report(out, board, options, results, value)
+    _report(out, value, results, console)
+    if options.history is not None:
+        _say(f"run {History(options.history).add(value)} of the history: invoke results")
     table.show(results, sys.stdout)
     return ExitStatus.INTERRUPTED if interrupted else exit_status(results)
 
 
-def _run(session: Session, tests: Path) -> bool:
+def _run(session: Session, options: Options) -> bool:
     """Run pytest in this process; true when Ctrl-C ended it. Its own reports are not shown."""
     import pytest
 
+    tests = options.tests
     quiet = ["-p", "no:terminal", "-p", "no:cacheprovider", "--disable-plugin-autoload", "-p", "no:junitxml"]
-    status = pytest.main(
-        [
-            *quiet,
-            "--import-mode=importlib",
-            "--capture=no",
-            f"--rootdir={tests}",
-            "-c",
-            "/dev/null",
-            str(tests),
-        ],
-        plugins=[session],
-    )
+    only = ["-k", options.only] if options.only else []
+    where = ["--import-mode=importlib", "--capture=no", f"--rootdir={tests}", "-c", "/dev/null", str(tests)]
+    status = pytest.main([*quiet, *only, *where], plugins=[session])
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED and options.only:
+        raise InputError(
+            f"no check in {tests} matches {options.only!r}", hint="names of checks: docs/bringup.md"
+        )
+    if status == pytest.ExitCode.USAGE_ERROR and options.only:
+        raise InputError(f"expected an expression such as 'boot or radeon', found {options.only!r}")
     if status in (
         pytest.ExitCode.USAGE_ERROR,
         pytest.ExitCode.INTERNAL_ERROR,
@@ -90,18 +123,39 @@ def _run(session: Session, tests: Path) -> bool:
     return status == pytest.ExitCode.INTERRUPTED
 
 
-def _report(
-    out: Path, board: Board, options: Options, results: Sequence[CheckResult], value: Mapping[str, Any]
-) -> None:
+def firmware(console: str) -> dict[str, str]:
+    """Versions of the loader's stages, and the medium it came from, as the console showed them."""
+    text = "\n".join(line[11:] for line in console.splitlines())  # without the time
+    loader = provenance.parse(text)
+    return loader.versions | ({"medium": loader.medium} if loader.source else {})
+
+
+def _boot(bench: Bench) -> dict[str, Any]:
+    """Milestones, stages and findings of the boot; what is known of one that failed."""
+    boot = bench.booted
+    if boot is None or isinstance(boot, BoardwrightError):
+        return {"findings": [_finding(f) for f in getattr(boot, "findings", ())]}
+    return {
+        "seconds": boot.seconds,
+        "milestones": boot.milestones,
+        "stages": boot_time.stages(boot.milestones, boot.seconds),
+        "findings": [_finding(finding) for finding in boot.findings],
+    }
+
+
+def _finding(finding: Any) -> dict[str, Any]:
+    return {"name": str(finding.name), "seconds": float(finding.seconds), "line": str(finding.line)}
+
+
+def _report(out: Path, value: Mapping[str, Any], results: list[CheckResult], console: str) -> None:
     properties = {
-        "board": board.board, "target": options.target, "image sha256": str(value["image"]["sha256"]),
-        "started": str(value["started"]),
+        "board": str(value["board"]), "target": str(value["target"]), "started": str(value["started"]),
+        "image sha256": str(value["image"]["sha256"]), "lock sha256": str(value["lock"]["sha256"]),
     }  # fmt: skip
-    suite = f"bringup.{board.board}.{options.target}"
-    (out / "bringup.xml").write_text(
-        junit.junit(suite, results, properties, (out / "console.log").read_text())
-    )
+    suite = f"bringup.{value['board']}.{value['target']}"
+    (out / "bringup.xml").write_text(junit.junit(suite, results, properties, console))
     (out / "bringup.json").write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+    (out / "report.html").write_text(report.page(value, console.splitlines()))
     record.keep(out, value)
 
 
@@ -111,8 +165,8 @@ def _write_log(cast: Path, log: Path) -> None:
     log.write_text("".join(f"{line}\n" for line in lines))
 
 
-def _progress(result: CheckResult) -> None:
-    _say(f"{result.outcome:<6} {result.check} ({result.seconds:.1f} s)")
+def _row(result: CheckResult) -> str:
+    return f"{result.outcome:<6} {result.check} ({result.seconds:.1f} s)"
 
 
 def _say(text: str) -> None:

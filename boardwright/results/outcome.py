@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from boardwright.errors import ExitStatus
 
@@ -33,22 +33,43 @@ class Evidence(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A value with its name (and unit, in the name, where it has one), and what was expected of it."""
+    """A value with its name and what was expected of it."""
 
     name: str
     value: Value
     expected: Value = None
     text: str = ""
     """How people read the value; empty: as it is."""
+    unit: str = ""
+    """``fps``, ``tok/s``, ``s``, ``B/s``; empty for words and counts."""
+    spread: float | None = None
+    """Half of the distance from the lowest to the highest of the samples behind a rate, in its unit."""
+    better: Literal["", "higher", "lower"] = ""
+    """Which way is progress; empty: the value is not compared from run to run."""
+    series: tuple[float, ...] = ()
+    """The samples behind a rate, in order, for a plot."""
 
     @property
     def shown(self) -> str:
-        return self.text or ("-" if self.value is None else str(self.value))
+        unit = f" {self.unit}" if self.unit else ""
+        return self.text or ("-" if self.value is None else f"{self.value}{unit}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Name, value and expectation; the rest only where there is any."""
+        value: dict[str, Any] = {"name": self.name, "value": self.value, "expected": self.expected}
+        more = {
+            "text": self.text,
+            "unit": self.unit,
+            "spread": self.spread,
+            "better": self.better,
+            "series": list(self.series),
+        }
+        return value | {key: item for key, item in more.items() if item not in ("", None, [])}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check of one run. ``detail``: why it is not a pass."""
+    """One check of one run. ``detail``: why it is not a pass. ``lines``: of the console, it rests on them."""
 
     check: str
     outcome: Outcome
@@ -57,6 +78,7 @@ class CheckResult:
     measurements: tuple[Measurement, ...] = ()
     detail: str = ""
     hint: str = ""
+    lines: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -64,11 +86,10 @@ class CheckResult:
             "outcome": str(self.outcome),
             "evidence": str(self.evidence),
             "seconds": round(self.seconds, 3),
-            "measurements": [
-                {"name": m.name, "value": m.value, "expected": m.expected} for m in self.measurements
-            ],
+            "measurements": [m.as_json() for m in self.measurements],
             "detail": self.detail,
             "hint": self.hint,
+            **({"lines": list(self.lines)} if self.lines else {}),
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,8 @@ from typing import Any
 
 from boardwright.results.outcome import CheckResult, exit_status
 
-VERSION = 1
+VERSION = 2
+"""1 had no lock digest, firmware, evidence and boot; readers take them as unknown."""
 
 
 def record(
@@ -22,11 +24,23 @@ def record(
     started: datetime,
     results: Sequence[CheckResult],
     about: Mapping[str, Any],
+    lock_sha256: str = "",
+    firmware: Mapping[str, str] | None = None,
+    boot: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The record as a JSON object. ``about``: what was run from (manifest's revision, kernel, command)."""
+    """The record as a JSON object. ``about``: what was run from (manifest's revision, kernel, command).
+
+    ``lock_sha256``: of all that was taken from mirrors (:func:`lock_digest`). ``firmware``: versions of the
+    loader's stages as the board printed them. ``boot``: seconds to each milestone, findings on the way.
+    """
+    evidence = sorted({str(result.evidence) for result in results})
     return {
         "record": VERSION,
         "image": {"sha256": image_sha256},
+        "lock": {"sha256": lock_sha256},
+        "evidence": " ".join(evidence),
+        "firmware": dict(firmware or {}),
+        "boot": dict(boot or {}),
         "board": board,
         "target": target,
         "started": started.astimezone(UTC).isoformat(timespec="seconds"),
@@ -34,6 +48,15 @@ def record(
         **about,
         "checks": [result.as_json() for result in results],
     }
+
+
+def lock_digest(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of the manifest's ``inputs``, every locked package and file by its own; empty without any."""
+    inputs = manifest.get("inputs")
+    if not inputs:
+        return ""
+    text = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def keep(out: Path, value: Mapping[str, Any]) -> Path:
