@@ -77,10 +77,16 @@ class Console:
         self._typist = Typist(self.channel)
         self._session = Session(self.channel, self.watch, self._typist, self.verdict)
         self._logins = 0
+        self._asked_to_boot = False
 
     @property
     def stage(self) -> Stage:
         return self.watch.stage
+
+    @property
+    def careful(self) -> bool:
+        """Whether the line turned out to be so bad that all goes over it in small pieces."""
+        return self._session.careful
 
     def __enter__(self) -> Console:
         return self
@@ -138,7 +144,15 @@ class Console:
             )
         tail = self.channel.tail(200)
         if LOADER_PROMPT.search(tail):
-            raise self.verdict.failed(None, "the loader stopped at its own prompt and did not boot")
+            self.watch.stage = max(self.watch.stage, Stage.LOADER)
+            if self._asked_to_boot or self.watch.first_cause() is not None:
+                raise self.verdict.failed(
+                    None, "the loader stopped at its own prompt and did not boot", "loader prompt"
+                )
+            self._asked_to_boot = True  # a byte of noise stops a countdown, or we came to it stopped
+            self.channel.discard()
+            self.channel.write("boot\n")
+            return True
         if LOGIN_PROMPT.search(tail):
             self.watch.stage = max(self.stage, Stage.LOGIN)
             self._log_in()

@@ -125,7 +125,7 @@ _MILESTONES: list[tuple[str, Stage, re.Pattern[str]]] = [
     ("ddr", Stage.LOADER, bounded(r"^DDR (V\d|[0-9a-f]{10} )|^U-Boot TPL \d{4}\.")),
     ("spl", Stage.LOADER, bounded(r"^U-Boot SPL \d{4}\.")),
     ("bl31", Stage.LOADER, bounded(r"^NOTICE: {1,3}BL31: v")),
-    ("u-boot", Stage.LOADER, bounded(r"^U-Boot \d{4}\.\d\d|^AX650N_CHIP")),
+    ("u-boot", Stage.LOADER, bounded(r"^U-Boot \d{4}\.\d\d")),
     (
         "autoboot",
         Stage.LOADER,

@@ -12,8 +12,8 @@ import base64
 import hashlib
 import heapq
 import itertools
+import math
 import os
-import random
 import re
 import select
 import time
@@ -21,9 +21,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from boardwright.console import shell
-from boardwright.console.errors import ConsoleLost
+from boardwright.console.cable import BadCable, Faults
 from boardwright.console.shell import Result
-from boardwright.console.transport import Port
+
+__all__ = ["BadCable", "BoardPort", "Faults", "LoaderScript", "Script", "ScriptedBoard", "frame", "serve"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderScript:
+    """A loader that can be stopped. ``at``: how many chunks of ``Script.boot`` come before its countdown."""
+
+    at: int
+    prompt: str = "=> "
+    countdown: str = "Hit any key to stop autoboot: "
+    seconds: int = 2
+    """Below zero: it stands at its prompt already."""
+    stop: str = ""
+    """The text that ends the countdown; empty: any key."""
+    deaf_for: int = 0
+    """So many keys are lost first."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    failing: Mapping[str, str] = field(default_factory=dict)
+    """Commands that fail, with what they print."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,7 @@ class Script:
     """Bracketed paste, colours and a cursor report around prompts, as bash and systemd send them."""
     login_flush: bool = False
     """The first name typed is swallowed in part, as when getty opens the port again."""
+    loader: LoaderScript | None = None
     chatter: tuple[str, ...] = ()
     """Kernel lines that break into prompts and outputs, one at a time, again and again."""
 
@@ -67,12 +87,41 @@ class ScriptedBoard:
         self._flush_left = 1 if script.login_flush else 0
         self._echo = script.echo
         self._chatter = itertools.cycle(script.chatter)
-        at = 0.0
-        for pause, text in script.boot:
+        self._window = (0.0, 0.0)
+        self._keys, self._deaf = "", 0
+        self._environment: dict[str, str] = {}
+        self._status = 0
+        self._ready = math.inf
+        self._power_on()
+
+    def _power_on(self) -> None:
+        loader = self._script.loader
+        if loader is None:
+            self._play(self._script.boot, 0.0)
+            return
+        self._environment, self._deaf, self._keys = dict(loader.environment), loader.deaf_for, ""
+        at = self._last
+        for pause, text in self._script.boot[: loader.at]:
+            at += pause
+            self._say(text, at)
+        if loader.seconds < 0:  # stopped before anyone listened
+            self._state, self._window = "loader", (0.0, 0.0)
+            self._say(f"\n{loader.prompt}", at)
+            return
+        self._window = (at, at + loader.seconds)
+        self._say(f"{loader.countdown} {loader.seconds} ", at)
+        for second in range(loader.seconds):
+            self._say(f"\b\b\b {loader.seconds - second - 1} ", at + second + 1)
+        self._say("\n", at + loader.seconds)
+        self._play(self._script.boot[loader.at :], at + loader.seconds)
+
+    def _play(self, boot: tuple[tuple[float, str], ...], at: float) -> None:
+        """The rest of the boot from ``at``, up to a session when the script reaches one."""
+        for pause, text in boot:
             at += pause
             self._say(text, at)
         self._ready = at + 0.5
-        if script.reaches_shell:
+        if self._script.reaches_shell:
             self._open_session(self._ready)
 
     def next_at(self) -> float | None:
@@ -88,11 +137,33 @@ class ScriptedBoard:
 
     def feed(self, data: bytes, now: float) -> None:
         """What the board is told. Before anyone reads it, it is lost, as on a port not yet open."""
-        if self._state == "dead" or now < self._ready or not self._script.reaches_shell:
+        if self._state == "dead":
+            return
+        if self._state == "booting" or now < self._ready:
+            self._feed_loader(data, now)
+            return
+        if not self._script.reaches_shell:
             return
         self._last = now
         for character in data.decode("latin-1"):
             self._key(character)
+
+    def _feed_loader(self, data: bytes, now: float) -> None:
+        loader = self._script.loader
+        if loader is None:
+            return
+        if self._state == "loader":
+            self._last = now
+            for character in data.decode("latin-1"):
+                self._key(character)
+        elif self._window[0] <= now < self._window[1]:
+            for character in data.decode("latin-1"):
+                self._deaf -= 1
+                self._keys += character if self._deaf < 0 else ""
+            if self._keys and loader.stop in self._keys:
+                self._queue = [entry for entry in self._queue if entry[0] <= now]
+                self._state, self._last, self._ready, self._typed = "loader", now, math.inf, ""
+                self._say(f"\n{loader.prompt}")
 
     def _say(self, text: str, at: float | None = None) -> None:
         when = self._last if at is None else at
@@ -120,6 +191,7 @@ class ScriptedBoard:
                 self._say(key)
 
     def _open_session(self, at: float | None = None) -> None:
+        self._typed = ""
         self._state = "bash" if self._script.autologin else "login"
         self._prompt(at)
 
@@ -128,6 +200,7 @@ class ScriptedBoard:
             "bash": f"{self._script.user}@{self._script.hostname}:~# ",
             "login": f"\n{self._script.hostname} login: ",
             "password": "Password: ",
+            "loader": self._script.loader.prompt if self._script.loader else "",
             "sh": shell.PROMPT_TEXT if self._script.echo or self._echo else "# ",
         }
         text = texts.get(self._state, "")
@@ -139,7 +212,9 @@ class ScriptedBoard:
         self._say(text, at)
 
     def _enter(self, line: str) -> None:
-        if self._state == "login":
+        if self._state == "loader":
+            self._loader_line(line)
+        elif self._state == "login":
             free = self._script.password is None and line == self._script.user
             self._state = "bash" if free else "password"
             self._user_given = line
@@ -155,6 +230,38 @@ class ScriptedBoard:
             self._prompt()
         elif self._state == "sh":
             self._shell(line)
+
+    def _loader_line(self, line: str) -> None:
+        loader = self._script.loader
+        assert loader is not None
+        word, _, rest = line.strip().partition(" ")
+        name, _, value = rest.partition(" ")
+        if line.strip() in ("boot", "bootd", "run bootcmd"):
+            self._state, self._window = "booting", (0.0, 0.0)
+            self._play(self._script.boot[loader.at :], self._last)
+            return
+        if word == "reset":
+            self._state = "booting"
+            self._power_on()
+            return
+        said, self._status = "", self._status if word == "echo" else 0
+        if line in loader.failing:
+            said, self._status = loader.failing[line], 1
+        elif word == "echo":
+            said = rest.replace("$?", str(self._status)) + "\n"
+            self._status = 0
+        elif word == "setenv":
+            self._environment[name] = value.strip("'")
+        elif word == "printenv":
+            known = rest in self._environment
+            said = f"{rest}={self._environment[rest]}\n" if known else f'## Error: "{rest}" not defined\n'
+            self._status = int(not known)
+        elif word == "version":
+            said = "U-Boot (simulated)\n"
+        elif word:
+            said, self._status = f"Unknown command '{word}' - try 'help'\n", 1
+        self._say(said)
+        self._prompt()
 
     def _shell(self, line: str) -> None:
         if line == "stty echo":
@@ -253,56 +360,6 @@ class BoardPort:
 
     def close(self) -> None:
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Faults:
-    """Shares of bytes (0 to 1) in both directions, and habits of a bad cable."""
-
-    drop: float = 0.0
-    double: float = 0.0
-    flip: float = 0.0
-    largest_read: int = 4096
-    lost_after: int | None = None
-    """Bytes received after which the port goes away."""
-
-
-class BadCable:
-    """Wraps a port. The same seed makes the same faults, so a failure can be looked at again."""
-
-    def __init__(self, port: Port, faults: Faults, seed: int) -> None:
-        self._port, self._faults = port, faults
-        self._random = random.Random(seed)
-        self._held = b""
-        self._received = 0
-
-    def read(self, seconds: float) -> bytes:
-        if not self._held:
-            self._held = self._spoil(self._port.read(seconds))
-        data, self._held = self._held[: self._faults.largest_read], self._held[self._faults.largest_read :]
-        self._received += len(data)
-        if self._faults.lost_after is not None and self._received > self._faults.lost_after:
-            raise ConsoleLost("the serial port went away: unplugged by the test")
-        return data
-
-    def write(self, data: bytes) -> None:
-        self._port.write(self._spoil(data))
-
-    def close(self) -> None:
-        self._port.close()
-
-    def _spoil(self, data: bytes) -> bytes:
-        faults, spoiled = self._faults, bytearray()
-        for byte in data:
-            chance = self._random.random()
-            if chance < faults.drop:
-                continue
-            if chance < faults.drop + faults.double:
-                spoiled.append(byte)
-            elif chance < faults.drop + faults.double + faults.flip:
-                byte ^= 1 << self._random.randrange(8)
-            spoiled.append(byte)
-        return bytes(spoiled)
 
 
 def serve(board: ScriptedBoard, descriptor: int, seconds: float, speed: float = 1.0) -> None:
