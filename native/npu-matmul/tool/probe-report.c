@@ -42,7 +42,7 @@ static void print_switches(FILE *out, const struct nm_switches *s)
         static const char *const rdma[] = { "auto", "off", "on" };
 
         fprintf(out, "{\"rows\": \"%s\", \"rdma\": \"%s\", \"int8_banks\": \"%s\", \"mrdma\": \"%s\", \"grains\": %u, "
-                "\"int8_qd\": %s}", s->rows == NM_ROWS_PADDED ? "padded" : "as-given", rdma[s->rdma],
+                "\"int8_qd\": %s}", s->rows == NM_ROWS_PADDED ? "padded" : "given", rdma[s->rdma],
                 s->int8_banks == NM_BANKS_EXACT ? "exact" : "spare", s->mrdma == NM_MRDMA_ZERO ? "zero" : "disabled",
                 s->grains, s->int8_qd ? "true" : "false");
 }
@@ -106,5 +106,7 @@ void probe_answers(const struct probe *probe, const struct probe_verdicts *hold,
                 printf("%-7s %-60s %s\n", lines[i].id, lines[i].question, lines[i].answer);
         printf("\nrecommended switches (%s): ", probe->evidence);
         print_switches(stdout, best);
-        printf("\n");
+        printf("\nas options: --rows %s --rdma %s --int8-banks %s\n", best->rows == NM_ROWS_PADDED ? "padded" : "given",
+               best->rdma == NM_RDMA_AUTO ? "auto" : best->rdma == NM_RDMA_ON ? "on" : "off",
+               best->int8_banks == NM_BANKS_EXACT ? "exact" : "spare");
 }
