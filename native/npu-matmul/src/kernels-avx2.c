@@ -4,6 +4,9 @@
  */
 #include "kernels.h"
 
+/* Before the arrays of sums are looked at, or they live in memory. */
+#define UNROLL _Pragma("GCC unroll 6")
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
@@ -21,12 +24,12 @@ static AVX2 void fp16_row(size_t k, const float *a, const uint16_t *b, float *c)
         __m256 sum[4][2];
         size_t i;
 
-        for (int s = 0; s < 4; s++)
+        UNROLL for (int s = 0; s < 4; s++)
                 sum[s][0] = sum[s][1] = _mm256_setzero_ps();
         for (i = 0; i + 4 <= k; i += 4) {
                 _mm_prefetch((const char *)(b + i * NM_PANEL) + 1024, _MM_HINT_T0);
                 _mm_prefetch((const char *)(b + i * NM_PANEL) + 1088, _MM_HINT_T0);
-                for (size_t s = 0; s < 4; s++) {
+                UNROLL for (size_t s = 0; s < 4; s++) {
                         __m256 value = _mm256_broadcast_ss(a + i + s);
 
                         sum[s][0] = _mm256_fmadd_ps(value, halves(b + (i + s) * NM_PANEL), sum[s][0]);
@@ -49,19 +52,19 @@ void rows_of(size_t k, const float *a, const float *b, float *c, size_t ldc, con
 {
         __m256 sum[NM_ROWS][2];
 
-        for (unsigned y = 0; y < rows; y++)
+        UNROLL for (unsigned y = 0; y < rows; y++)
                 sum[y][0] = sum[y][1] = _mm256_setzero_ps();
         for (size_t i = 0; i < k; i++, a += NM_ROWS, b += NM_PANEL) {
                 __m256 left = _mm256_loadu_ps(b), right = _mm256_loadu_ps(b + 8);
 
-                for (unsigned y = 0; y < rows; y++) {
+                UNROLL for (unsigned y = 0; y < rows; y++) {
                         __m256 value = _mm256_broadcast_ss(a + y);
 
                         sum[y][0] = _mm256_fmadd_ps(value, left, sum[y][0]);
                         sum[y][1] = _mm256_fmadd_ps(value, right, sum[y][1]);
                 }
         }
-        for (unsigned y = 0; y < rows; y++, c += ldc) {
+        UNROLL for (unsigned y = 0; y < rows; y++, c += ldc) {
                 if (add) {
                         sum[y][0] = _mm256_add_ps(_mm256_loadu_ps(c), sum[y][0]);
                         sum[y][1] = _mm256_add_ps(_mm256_loadu_ps(c + 8), sum[y][1]);
@@ -88,13 +91,13 @@ void int8_of(size_t k, const int16_t *a, size_t lda, const int8_t *b, int32_t *c
 {
         __m256i sum[4][2];
 
-        for (unsigned y = 0; y < rows; y++)
+        UNROLL for (unsigned y = 0; y < rows; y++)
                 sum[y][0] = sum[y][1] = _mm256_setzero_si256();
         for (size_t i = 0; i < k; i += 2, b += 2 * NM_PANEL) {
                 __m256i left = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)b));
                 __m256i right = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(b + 16)));
 
-                for (unsigned y = 0; y < rows; y++) {
+                UNROLL for (unsigned y = 0; y < rows; y++) {
                         int32_t pair;
                         __m256i value;
 
@@ -104,7 +107,7 @@ void int8_of(size_t k, const int16_t *a, size_t lda, const int8_t *b, int32_t *c
                         sum[y][1] = _mm256_add_epi32(sum[y][1], _mm256_madd_epi16(value, right));
                 }
         }
-        for (unsigned y = 0; y < rows; y++) {
+        UNROLL for (unsigned y = 0; y < rows; y++) {
                 _mm256_storeu_si256((__m256i *)(void *)(c + y * NM_PANEL), sum[y][0]);
                 _mm256_storeu_si256((__m256i *)(void *)(c + y * NM_PANEL + 8), sum[y][1]);
         }

@@ -4,6 +4,9 @@
  */
 #include "kernels.h"
 
+/* Before the arrays of sums are looked at, or they live in memory. */
+#define UNROLL _Pragma("GCC unroll 6")
+
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #include <string.h>
@@ -21,16 +24,16 @@ static void fp16_row(size_t k, const float *a, const uint16_t *b, float *c)
         float32x4_t sum[4][4];
         size_t i;
 
-        for (int s = 0; s < 4; s++)
-                for (int x = 0; x < 4; x++)
+        UNROLL for (int s = 0; s < 4; s++)
+                UNROLL for (int x = 0; x < 4; x++)
                         sum[s][x] = vdupq_n_f32(0);
         for (i = 0; i + 4 <= k; i += 4)
-                for (size_t s = 0; s < 4; s++) {
+                UNROLL for (size_t s = 0; s < 4; s++) {
                         float32x4_t row[4];
 
                         halves(b + (i + s) * NM_PANEL, row);
                         halves(b + (i + s) * NM_PANEL + 8, row + 2);
-                        for (int x = 0; x < 4; x++)
+                        UNROLL for (int x = 0; x < 4; x++)
                                 sum[s][x] = vfmaq_n_f32(sum[s][x], row[x], a[i + s]);
                 }
         for (; i < k; i++) {
@@ -38,10 +41,10 @@ static void fp16_row(size_t k, const float *a, const uint16_t *b, float *c)
 
                 halves(b + i * NM_PANEL, row);
                 halves(b + i * NM_PANEL + 8, row + 2);
-                for (int x = 0; x < 4; x++)
+                UNROLL for (int x = 0; x < 4; x++)
                         sum[0][x] = vfmaq_n_f32(sum[0][x], row[x], a[i]);
         }
-        for (int x = 0; x < 4; x++)
+        UNROLL for (int x = 0; x < 4; x++)
                 vst1q_f32(c + 4 * x, vaddq_f32(vaddq_f32(sum[0][x], sum[1][x]), vaddq_f32(sum[2][x], sum[3][x])));
 }
 
@@ -50,20 +53,20 @@ void rows_of(size_t k, const float *a, const float *b, float *c, size_t ldc, con
 {
         float32x4_t sum[NM_ROWS][4];
 
-        for (unsigned y = 0; y < rows; y++)
-                for (int x = 0; x < 4; x++)
+        UNROLL for (unsigned y = 0; y < rows; y++)
+                UNROLL for (int x = 0; x < 4; x++)
                         sum[y][x] = vdupq_n_f32(0);
         for (size_t i = 0; i < k; i++, a += NM_ROWS, b += NM_PANEL) {
                 float32x4_t row[4];
 
-                for (int x = 0; x < 4; x++)
+                UNROLL for (int x = 0; x < 4; x++)
                         row[x] = vld1q_f32(b + 4 * x);
-                for (unsigned y = 0; y < rows; y++)
-                        for (int x = 0; x < 4; x++)
+                UNROLL for (unsigned y = 0; y < rows; y++)
+                        UNROLL for (int x = 0; x < 4; x++)
                                 sum[y][x] = vfmaq_n_f32(sum[y][x], row[x], a[y]);
         }
-        for (unsigned y = 0; y < rows; y++, c += ldc)
-                for (int x = 0; x < 4; x++)
+        UNROLL for (unsigned y = 0; y < rows; y++, c += ldc)
+                UNROLL for (int x = 0; x < 4; x++)
                         vst1q_f32(c + 4 * x, add ? vaddq_f32(vld1q_f32(c + 4 * x), sum[y][x]) : sum[y][x]);
 }
 
@@ -81,11 +84,11 @@ static void float_rows(size_t k, const float *a, const float *b, float *c, size_
 
 static void int8_wide(size_t k, const void *a, size_t lda, const int8_t *b, int32_t *c, unsigned rows)
 {
-        for (unsigned y = 0; y < rows; y++) {
+        UNROLL for (unsigned y = 0; y < rows; y++) {
                 const int16_t *row = (const int16_t *)a + y * lda;
                 int32x4_t sum[4];
 
-                for (int x = 0; x < 4; x++)
+                UNROLL for (int x = 0; x < 4; x++)
                         sum[x] = vdupq_n_s32(0);
                 for (size_t i = 0; i < k; i++) {
                         int8x16_t value = vld1q_s8(b + i * NM_PANEL);
@@ -96,7 +99,7 @@ static void int8_wide(size_t k, const void *a, size_t lda, const int8_t *b, int3
                         sum[2] = vmlal_n_s16(sum[2], vget_low_s16(right), row[i]);
                         sum[3] = vmlal_high_n_s16(sum[3], right, row[i]);
                 }
-                for (int x = 0; x < 4; x++)
+                UNROLL for (int x = 0; x < 4; x++)
                         vst1q_s32(c + y * NM_PANEL + 4 * (size_t)x, sum[x]);
         }
 }
@@ -106,21 +109,21 @@ void sdot_of(size_t k, const int8_t *a, size_t lda, const int8_t *b, int32_t *c,
 {
         int32x4_t sum[4][4];
 
-        for (unsigned y = 0; y < rows; y++)
-                for (int x = 0; x < 4; x++)
+        UNROLL for (unsigned y = 0; y < rows; y++)
+                UNROLL for (int x = 0; x < 4; x++)
                         sum[y][x] = vdupq_n_s32(0);
         for (size_t i = 0; i < k; i += 4, b += 4 * NM_PANEL)
-                for (unsigned y = 0; y < rows; y++) {
+                UNROLL for (unsigned y = 0; y < rows; y++) {
                         int32_t four;
                         int8x16_t value;
 
                         memcpy(&four, a + y * lda + i, sizeof(four));
                         value = vreinterpretq_s8_s32(vdupq_n_s32(four));
-                        for (int x = 0; x < 4; x++)
+                        UNROLL for (int x = 0; x < 4; x++)
                                 sum[y][x] = vdotq_s32(sum[y][x], vld1q_s8(b + 16 * x), value);
                 }
-        for (unsigned y = 0; y < rows; y++)
-                for (int x = 0; x < 4; x++)
+        UNROLL for (unsigned y = 0; y < rows; y++)
+                UNROLL for (int x = 0; x < 4; x++)
                         vst1q_s32(c + y * NM_PANEL + 4 * (size_t)x, sum[y][x]);
 }
 
