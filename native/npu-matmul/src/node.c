@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,6 +18,11 @@ int nm_ioctl(int fd, unsigned long code, void *argument)
                 result = ioctl(fd, code, argument);
         while (result < 0 && (errno == EINTR || errno == EAGAIN));
         return result;
+}
+
+const char *nm_node_evidence(void)
+{
+        return getenv("FAKE_NPU") ? "emulated" : "hardware";
 }
 
 size_t nm_page_round(size_t bytes)

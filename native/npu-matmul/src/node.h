@@ -22,6 +22,10 @@ struct nm_node_search {
 int nm_node_open(const struct nm_node_search *search, const char *node, int *fd, struct nm_info *info,
                  struct nm_error *why);
 
+/* What a result through such a node rests on: "hardware", or "emulated" under the tests' fake nodes, which FAKE_NPU
+ * names. */
+const char *nm_node_evidence(void);
+
 size_t nm_page_round(size_t bytes);
 /* Whether `bytes` from `address` on can be named by 32 bits. */
 bool nm_address_fits(uint64_t address, size_t bytes);

@@ -322,13 +322,11 @@ static int rknpu_open(const struct nm_options *options, void **state, struct nm_
                 free(npu);
                 return status;
         }
-        /* Asked by number, because dates of Radxa's and Rockchip's trees differ for one version. */
-        if (action(npu, NM_RKNPU_DRV_VERSION, &version) == 0) {
-                const size_t used = strlen(info->driver);
-
-                snprintf(info->driver + used, sizeof(info->driver) - used, ", version %u.%u.%u", version / 10000,
+        /* The number decides what the driver takes. Of the misc device it is all that is known; a DRM node told its
+         * own. */
+        if (action(npu, NM_RKNPU_DRV_VERSION, &version) == 0 && npu->misc)
+                snprintf(info->driver, sizeof(info->driver), "rknpu %u.%u.%u, misc device", version / 10000,
                          version / 100 % 100, version % 100);
-        }
         npu->create_size = version > 902 ? sizeof(struct nm_rknpu_mem_create) : NM_RKNPU_MEM_CREATE_OLD;
         npu->iommu = action(npu, NM_RKNPU_IOMMU_ENABLED, &iommu) == 0 && iommu;
         npu->chain = chain && !strcmp(chain, "1");
@@ -340,7 +338,7 @@ static int rknpu_open(const struct nm_options *options, void **state, struct nm_
                 return status;
         }
         info->backend = "rknpu";
-        info->evidence = "hardware";
+        info->evidence = nm_node_evidence();
         info->computes_on_npu = true;
         *state = npu;
         return NM_OK;

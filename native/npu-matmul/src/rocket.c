@@ -41,7 +41,7 @@ static int rocket_open(const struct nm_options *options, void **state, struct nm
                 return status;
         }
         info->backend = "rocket";
-        info->evidence = "hardware";
+        info->evidence = nm_node_evidence();
         info->computes_on_npu = true;
         *state = rocket;
         return NM_OK;

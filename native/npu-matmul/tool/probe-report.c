@@ -66,7 +66,7 @@ void probe_json(FILE *out, const struct probe *probe, const struct probe_verdict
         pair(out, "backend", probe->info.backend, ", ");
         pair(out, "device", probe->info.device, ", ");
         pair(out, "driver", probe->info.driver, ", ");
-        pair(out, "evidence", probe->evidence, "},\n  \"experiments\": [");
+        pair(out, "evidence", probe->info.evidence, "},\n  \"experiments\": [");
         for (size_t i = 0; i < probe->count; i++) {
                 const struct probe_experiment *one = &probe->experiments[i];
 
@@ -104,7 +104,7 @@ void probe_answers(const struct probe *probe, const struct probe_verdicts *hold,
         printf("\n");
         for (size_t i = 0; i < count; i++)
                 printf("%-7s %-60s %s\n", lines[i].id, lines[i].question, lines[i].answer);
-        printf("\nrecommended switches (%s): ", probe->evidence);
+        printf("\nrecommended switches (%s): ", probe->info.evidence);
         print_switches(stdout, best);
         printf("\nas options: --rows %s --rdma %s --int8-banks %s\n", best->rows == NM_ROWS_PADDED ? "padded" : "given",
                best->rdma == NM_RDMA_AUTO ? "auto" : best->rdma == NM_RDMA_ON ? "on" : "off",

@@ -53,7 +53,6 @@ enum { PROBE_MOST = 64 };
 struct probe {
         struct nm_options options;
         struct nm_info info;
-        const char *evidence;
         unsigned deadline, loops;       /* s; rounds of the long experiment */
         bool quiet;                     /* no table */
         struct probe_experiment experiments[PROBE_MOST];
