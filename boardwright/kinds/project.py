@@ -16,7 +16,7 @@ def step(context: Context, recipe: ProjectRecipe) -> Step:
     package = debs.file_name(recipe, lock)
     inputs: dict[str, Input] = {
         **downloads(lock.files, "sysroot"),
-        **{f"project/{part}": context.file(f"{recipe.project}/{part}") for part in recipe.parts},
+        **{f"repository/{part}": context.file(part) for part in recipe.parts},
         "copyright": context.file(LICENSE),
         "options": Text("".join(f"-D{name}={value}\n" for name, value in recipe.options.items())),
         "control": Text(debs.control(recipe, lock)),
@@ -28,7 +28,7 @@ def step(context: Context, recipe: ProjectRecipe) -> Step:
         environment=recipe.environment,
         outputs=(package,),
         inputs=inputs,
-        variables={"BESIDE": " ".join(recipe.beside), "DEB": package},
+        variables={"PROJECT": recipe.project, "BESIDE": " ".join(recipe.beside), "DEB": package},
         epoch=lock.epoch,
         sealed=("meson_cross.sh", "mesondeb.py"),
     )

@@ -131,7 +131,7 @@ class ProjectRecipe(RecipeBase, tag="project", kw_only=True):
     project: RelativePath
     """The directory of the project."""
     parts: list[RelativePath]
-    """What the build reads of it, relative to ``project``; nothing else is there, or in the key."""
+    """Files and directories of the repository that the build reads; nothing else is there, or in the key."""
     version: PackageVersion
     """Of the package."""
     options: dict[str, str] = {}

@@ -115,8 +115,7 @@ def recipe_faults(project: Project, name: str) -> Iterator[InputError]:
         yield from _duplicates(document, recipe.libraries, ("libraries",), "package")
     if isinstance(recipe, recipes.ProjectRecipe):
         for index, part in enumerate(recipe.parts):
-            path = Path(recipe.project)
-            yield from _missing(project, path, part, document, ("parts", index), "file or directory")
+            yield from _missing(project, Path(), part, document, ("parts", index), "file or directory")
         yield from _duplicates(document, recipe.libraries, ("libraries",), "package")
     if isinstance(recipe, recipes.NativeRecipe):
         yield from _native_faults(project, recipe, document)

@@ -44,5 +44,5 @@ def test_the_package_has_the_version_that_the_project_has(context: Context, name
 def test_what_the_library_does_not_read_is_not_in_its_key(context: Context) -> None:
     made = step(context, recipe(context, "npu-matmul"))
     parts = {name for name, given in made.inputs.items() if isinstance(given, LocalFile)}
-    assert "project/npu-matmul" in parts
+    assert "repository/native/npu-matmul" in parts
     assert not [name for name in parts if "llama" in name or "hunt" in name]
