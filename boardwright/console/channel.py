@@ -190,6 +190,7 @@ class Plausibility:
     """
 
     _WINDOW = 512
+    _LEAST = 48
     _ODD = frozenset([*range(7), 11, *range(14, 27), *range(28, 32), *range(0x7F, 0x100)])
     _SHARE = 0.3
 
@@ -201,8 +202,8 @@ class Plausibility:
 
     @property
     def garbage(self) -> bool:
-        """True when a whole window of it makes no sense; UTF-8 in order does."""
-        if len(self._last) < self._WINDOW:
+        """True when what came last makes no sense; UTF-8 in order does."""
+        if len(self._last) < self._LEAST:
             return False
         text = self._last.decode("utf-8", "replace")
         odd = sum(

@@ -36,6 +36,8 @@ _NUDGE = 10.0
 """Seconds of quiet after which a board that runs its kernel is sent an Enter."""
 _ROOT_WAIT = 40.0
 """Seconds for a root device to appear; the slowest known, USB disks and eMMC with retries, take some ten."""
+_LOADER_QUIET = 5.0
+"""Seconds before a ``#`` is a prompt though no kernel was seen: U-Boot draws its progress with them."""
 _MOST_LOGINS = 8
 _MOST_SESSIONS = 5
 _AUTOMATIC_LOGIN = "(automatic login)"
@@ -121,7 +123,8 @@ class Console:
                 continue
             if self.channel.silent_for > self._patience():
                 raise self.verdict.fell_silent()
-            patience = _NUDGE if self.stage >= Stage.KERNEL else self._silence / 2
+            running = self.stage >= Stage.KERNEL or "autoboot" in self.watch.milestones
+            patience = _NUDGE if running else self._silence / 2
             if min(self.channel.quiet_for, self.channel.clock() - nudged) > patience:
                 nudged = self.channel.clock()
                 self.channel.write("\n")  # a prompt may have been broken by a message, or be older than we
@@ -158,7 +161,9 @@ class Console:
             self._log_in()
         elif PASSWORD_PROMPT.search(tail):
             self._give_password()
-        elif SHELL_PROMPT.search(tail) and self.stage is not Stage.LOADER:
+        elif SHELL_PROMPT.search(tail) and (
+            self.stage is not Stage.LOADER or self.channel.quiet_for >= _LOADER_QUIET
+        ):
             self._enter_shell()
         else:
             return False
@@ -172,7 +177,7 @@ class Console:
                 hint="give the user and password that the image has (local.yaml)",
             )
         self.channel.discard()
-        if self._typist.type(self._user):
+        if self._typist.type(self._user) or self._logins > _MOST_LOGINS // 2:  # some do not echo
             self.channel.write("\n")
         else:
             self.channel.write(CTRL_U + "\n")

@@ -107,7 +107,7 @@ class Session:
             if result is not None and result.status != shell.INTERRUPTED:
                 return result
             self._back(command)
-            if result is not None or self.channel.clock() >= deadline:
+            if result is not None:  # the board itself says that it was interrupted, or it is not known
                 raise self._timeout(command, timeout)
         return self._ask_carefully(number, command, timeout)
 
@@ -141,13 +141,13 @@ class Session:
                 self._back(command)
                 continue
             self.channel.write("\n")
-            end, nudge = self.channel.clock() + max(timeout, ECHO), 3.0
+            end, nudge = self.channel.clock() + max(timeout, 3 * ECHO), 3.0
             while (left := end - self.channel.clock()) > 0:
                 found = self.channel.find([pattern, shell.PROMPT], min(left, nudge))
                 if found is None:
                     if self._dead():
                         raise self.verdict.gone(command)
-                    nudge *= 2
+                    nudge = min(2 * nudge, 10.0)
                     self.channel.write("\n")
                     continue
                 if found[0] == 1:
@@ -156,7 +156,7 @@ class Session:
                 return (status, size, sum_) if sum_ else None
             else:
                 self._back(command)
-                raise self._timeout(command, timeout)
+                timeout = 0.0  # asked again, it tells what came of it: an interruption, or its end
         return None
 
     def _blocks(self, size: int) -> bytes | None:

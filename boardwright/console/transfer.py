@@ -34,7 +34,7 @@ def push(console: Console, data: bytes, path: str, progress: Progress = lambda d
     while done < len(data):
         size = _CAREFUL_CHUNK if console.careful else CHUNK
         chunk = base64.b64encode(data[done : done + size]).decode()
-        _must(console, f"printf %s {chunk}|base64 -d|dd of={part} bs=1 seek={done} conv=notrunc 2>&-")
+        _must(console, f"printf %s {chunk}|base64 -d|dd of={part} bs=1 seek={done} conv=notrunc 2>/dev/null")
         done = min(done + size, len(data))
         progress(done, len(data))
     if not data:
