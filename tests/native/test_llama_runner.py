@@ -26,9 +26,8 @@ SHAPES = {
     "large heads": ("96,256,3,2,2,401,96",),
     "heads of 10, widths no vector divides": ("60,90,2,6,3,300,64", "--unshared"),
 }
-# The largest distance from the reference's logits, whose standard deviation is 3. In fp32 sums differ in order.
-# In fp16 and int8 an activation next to a rounding boundary may fall to its other side: one step of fp16, or one
-# of 127.
+# The largest distance from the reference's logits, whose standard deviation is 3. In fp32 sums differ in
+# order; in fp16 and int8 an activation beside a rounding boundary may fall to its other side, one step on.
 FAR = {"fp32": 2e-4, "fp16": 0.1, "int8": 0.8}
 
 
@@ -211,7 +210,9 @@ def test_the_text_is_the_pieces_without_the_first_space(program: Program, files:
     for token in tokens[1:]:
         piece = pieces[token][1]
         byte = bytes([int(piece[3:5], 16)]) if piece.startswith(b"<0x") else b""
-        expected += byte if byte.isascii() and byte.decode().isprintable() else b"" if byte else piece
+        if byte and not (byte.isascii() and byte.decode().isprintable()):
+            continue  # llama2.c prints no lone byte that is not printable
+        expected += byte or piece
     assert text.encode() == expected[1:] + b"\n"
     assert text.startswith("the lion")
 
@@ -272,7 +273,7 @@ def checkpoint(**fields: int) -> bytes:
     ("data", "words"),
     [
         (b"", ["not a file of 28 bytes"]),
-        (b"\x7fELF" + bytes(60), ["hidden_dim is 0", "1 to 16777216"]),
+        (b"\x7fELF" + bytes(60), ["dim is 1179403647", "1 to 16777216"]),
         (checkpoint(dim=-64), ["dim is -64", "1 to 16777216"]),
         (checkpoint(dim=0), ["dim is 0"]),
         (checkpoint(hidden_dim=2**31 - 1), ["hidden_dim is 2147483647"]),
