@@ -27,7 +27,7 @@ def project(tmp_path: Path) -> Path:
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
     topic = tmp_path / "patches/kernel/dma"
     topic.mkdir(parents=True)
-    for name in ("patches/mesa", "native", "LICENSE"):
+    for name in ("patches/mesa", "native", "tools", "LICENSE"):
         (tmp_path / name).symlink_to(ROOT / name)
     (topic / "0001-a.patch").write_text("for 7.3\n")
     (topic / "0001-a.6.12.patch").write_text("for 6.12\n")

@@ -29,6 +29,8 @@ def lab(root: Path) -> tuple[Context, NativeRecipe]:
 def project(tmp_path: Path) -> Path:
     for name in ("boards", "recipes", "native", "overlays", "patches", "bringup-tests"):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
+    for name in ("tools", "LICENSE"):
+        (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
 
 
