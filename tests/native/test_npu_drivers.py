@@ -1,0 +1,107 @@
+"""The drivers' back ends in whole programs over fake nodes, built in the sealed environment: x86, arm64."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from boardwright.build.sandbox import Seal, argv
+from tests.native.llama_programs import CROSS_FILE, ROOT, environment, qemu, synthetic
+
+pytestmark = pytest.mark.e2e  # two builds, and runs under an emulator: minutes
+
+NODES = ("rocket", "rknpu-0.9.8", "rknpu-0.9.2", "rknpu-misc")
+BUILD = """
+{ meson setup build /in/native $FLAGS && ninja -C build; } >log 2>&1 || { cat log; exit 1; }
+"""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A build, and how its programs are run: inside the environment, arm64 by qemu-user."""
+
+    out: Path
+    emulator: tuple[str, ...]
+
+    def shell(self, script: str, *, bad: int = 0) -> str:
+        seal = Seal(
+            root=environment(),
+            read_only={"/in/native": ROOT / "native", "/in/qemu": Path(qemu())},
+            writable={"/out": self.out},
+            directory="/out",
+        )
+        done = subprocess.run(
+            argv(seal, ["bash", "-euc", script]), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == bad, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def line(self, program: str, words: str, **variables: str) -> str:
+        """A command line that runs `program` of the build with these variables."""
+        if self.emulator:
+            given = " ".join(f"-E {name}={value}" for name, value in variables.items())
+            return f"{' '.join(self.emulator)} {given} build/{program} {words}"
+        return " ".join(f"{name}={value}" for name, value in variables.items()) + f" build/{program} {words}"
+
+    def fake(self, node: str, faults: str = "") -> dict[str, str]:
+        preload = "/out/build/npu-matmul/tests/fake/libfake-npu-preload.so"
+        return {"LD_PRELOAD": preload, "FAKE_NPU": node, "FAKE_NPU_FAULTS": faults, "FAKE_NPU_REPORT": "1"}
+
+
+@pytest.fixture(scope="module", params=["x86", "arm64"])
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    out = tmp_path_factory.mktemp(f"npu-{request.param}")
+    if request.param == "x86":
+        made = Lab(out, ())
+        made.shell(BUILD.replace("$FLAGS", ""))
+        return made
+    wrapper = ("/in/qemu", "-L", "/usr/aarch64-linux-gnu")
+    exe = "exe_wrapper = [" + ", ".join(f"'{word}'" for word in wrapper) + "]\n"
+    (out / "cross.txt").write_text(CROSS_FILE.replace("[host_machine]", exe + "[host_machine]"))
+    made = Lab(out, wrapper)
+    made.shell(BUILD.replace("$FLAGS", "--cross-file cross.txt"))
+    return made
+
+
+def test_the_suite_over_fakes(lab: Lab) -> None:
+    said = lab.shell("meson test -C build --no-rebuild --suite npu-matmul")
+    assert len(re.findall(r"over (?:fake nodes|a fake run-time) +OK", said)) == (3 if lab.emulator else 4)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_every_product_is_right_and_nothing_is_left(lab: Lab, node: str) -> None:
+    said = lab.shell(lab.line("npu-matmul/npu-matmul", "test --quick", **lab.fake(node)))
+    assert f"right on {node.split('-')[0]}" in said
+    assert "0 violations (), left: 0 files, 0 buffers, 0 mappings" in said
+
+
+@pytest.mark.parametrize(
+    ("faults", "status", "text"),
+    [
+        ("alloc=2", 3, "NM_NO_MEMORY"),
+        ("high", 3, "NM_ADDRESS"),
+        ("vanish", 3, "NM_NOT_RUN"),
+        ("timeout", 3, "NM_TIMEOUT"),
+        ("name", 3, "panthor"),
+    ],
+)
+def test_a_fault_is_one_line_and_a_status(lab: Lab, faults: str, status: int, text: str) -> None:
+    line = lab.line("npu-matmul/npu-matmul", "test --quick --backend rocket", **lab.fake("rocket", faults))
+    said = lab.shell(line, bad=status)
+    assert text in said
+    assert "left: 0 files, 0 buffers, 0 mappings" in said
+
+
+def test_the_llama_says_the_same_through_every_driver(lab: Lab) -> None:
+    files = synthetic(lab.out, "64,172,3,8,4,512,64")
+    words = f"{files.checkpoint.name} -z {files.tokenizer.name} -t 0 -n 20 --weights fp16 2>report --backend "
+    tokens = lab.shell(lab.line("llama-runner/llama-run", words + "cpu"))
+    assert len(tokens) > 10
+    for node in NODES:
+        said = lab.shell(lab.line("llama-runner/llama-run", words + node.split("-")[0], **lab.fake(node)))
+        assert said == tokens, node
+        assert "0 violations (), left: 0 files" in (lab.out / "report").read_text()
