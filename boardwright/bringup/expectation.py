@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,14 @@ class Expectation:
     cma: Cma | None
     epoch: int = 0
     modules: tuple[str, ...] = ("radeon", "rocket")
+    loader: str | None = None
+    """U-Boot's version in the image, when the image holds one that the boot ROM can start."""
 
 
 def expectation(board: Board, manifest: Mapping[str, Any], image: Path | None) -> Expectation:
     """Manifest keys read: ``artifacts.<board>.img``, ``kernel.release``, ``boot.append``,
-    ``boot.root-partuuid``, ``epoch``; the root's PARTUUID otherwise comes from the image's own table."""
+    ``boot.root-partuuid``, ``epoch``, ``inputs``, ``left_out``; the root's PARTUUID otherwise comes from the
+    image's own table."""
     boot = manifest.get("boot", {})
     root = boot.get("root-partuuid") or _root_of(board, image)
     return Expectation(
@@ -44,7 +48,17 @@ def expectation(board: Board, manifest: Mapping[str, Any], image: Path | None) -
         root_partuuid=root.lower() if root else None,
         cma=board.memory.cma,
         epoch=int(manifest.get("epoch", 0)),
+        loader=_loader(board, manifest),
     )
+
+
+def _loader(board: Board, manifest: Mapping[str, Any]) -> str | None:
+    if board.boot.loader is None or "idbloader" in manifest.get("left_out", {}):
+        return None
+    for source in manifest.get("inputs", {}).get(board.boot.loader, []):
+        if found := re.search(r"/u-boot_(\d{4}\.\d\d)", str(source.get("path", ""))):
+            return found[1]
+    return None
 
 
 def _words(board: Board, root: str | None) -> list[str]:

@@ -135,16 +135,29 @@ def test_both_programs_called_kmstest() -> None:
 
 def test_npu_matmul() -> None:
     run = npu_matmul.parse(log("npu-matmul.txt"))
-    assert (run.right, run.total, run.backend, run.complete) == (2, 2, "rocket", True)
-    assert run.rates() == [2.93, 3.45]
+    assert (run.right, run.total, run.backend, run.evidence) == (2, 2, "rocket", "hardware")
+    assert run.wrong == ()
     wrong = npu_matmul.parse(log("npu-matmul-wrong.txt"))
     assert (wrong.right, wrong.total, wrong.backend) == (1, 2, "rknpu")
+    assert "1x32x16 WRONG row 0 column 3 is 0, expected 12" in wrong.wrong[0]
     assert not npu_matmul.parse("npu-matmul: 2 of").complete
 
 
-def test_npu_matmul_as_one_document() -> None:
-    run = npu_matmul.parse('{"backend": "reference", "products": [{"gops": 1}, {"gops": 2.5}]}')
-    assert run.rates() == [1.0, 2.5]
+def test_npu_matmul_as_json() -> None:
+    run = npu_matmul.parse(log("npu-matmul-test.json"))
+    assert (run.right, run.total, run.backend, run.evidence) == (1, 2, "rocket", "hardware")
+    assert run.wrong == ("int8->int32 1x32x16 row 0 column 3 is 0, expected 12",)
+    bench = npu_matmul.parse(log("npu-matmul-bench.json"))
+    assert bench.rates() == [2.949, 3.495]
+    assert bench.rates("gigabytes_per_second") == [2.949, 3.495]
+    assert not bench.complete
+
+
+def test_llama_run_as_json() -> None:
+    run = tokens.llama(log("llama-run.json"))
+    (rate,) = run.rates
+    assert (rate.tokens_per_second, rate.tokens, rate.first, rate.prefill) == (21.73, 250, 310.0, 22.222)
+    assert run.memory == 700 * MIB
 
 
 @pytest.mark.parametrize(

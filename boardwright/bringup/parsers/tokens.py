@@ -9,7 +9,6 @@ as JSON - ax-llm up to 2025: ``[N][  Run][ 603]: hit eos,avg 27.22 token/s`` wit
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,8 +30,7 @@ _RK = re.compile(
 _RK_MEMORY = re.compile(r"(?:I rkllm: )?\s{0,4}(?:Peak )?Memory Usage \((GB|MB)\)")
 _RK_VALUE = re.compile(r"I rkllm:\s{1,4}(\d{1,7}\.\d{1,3})\s{0,40}$")
 _RK_ERROR = re.compile(r"E rkllm: .{1,160}|W rkllm: .{0,80}driver version.{0,120}")
-_JSON_RATES = ("tok/s", "tokens_per_second", "tok_s", "tokens/s")
-_JSON_TOKENS = ("tokens", "generated")
+_JSON_RATES = ("achieved_tokens_per_second", "tokens_per_second", "tok/s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """``rates``: one an answer. ``memory``: bytes in use (rknn-llm) or left in the CMM (ax-llm), as told."""
+    """``rates``: one an answer. ``memory``: bytes at most (ours, rknn-llm) or left in the CMM (ax-llm)."""
 
     rates: tuple[Rate, ...]
     errors: tuple[str, ...] = ()
@@ -65,6 +63,7 @@ class Run:
 def llama(text: bytes | str, runner: str = "llama-run") -> Run:
     """Our own runner and llama2.c; our JSON too, as a document or a line of its own."""
     rates = []
+    memory = None
     for line in lines(text):
         if told := _ACHIEVED.search(line):
             rates.append(Rate(runner, float(told[1]), line.strip()))
@@ -75,7 +74,9 @@ def llama(text: bytes | str, runner: str = "llama-run") -> Run:
         document = read_json(whole) if whole.lstrip().startswith("{") else None
         if isinstance(document, dict):
             rates += _from_json(document, runner, "")
-    return Run(tuple(rates[:10_000]))
+            peak = _number(_inside(document, "memory").get("peak_bytes"))
+            memory = None if peak is None else int(peak)
+    return Run(tuple(rates[:10_000]), memory=memory)
 
 
 def ax_llm(text: bytes | str) -> Run:
@@ -120,10 +121,30 @@ def rknn_llm(text: bytes | str) -> Run:
 
 
 def _from_json(value: Mapping[str, Any], runner: str, line: str) -> list[Rate]:
-    rate = next((value[key] for key in _JSON_RATES if key in value), None)
-    if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 <= rate < 1e12:
+    """Our runner's ``--json`` (native/llama-runner/report.c)."""
+    rate = next((n for key in _JSON_RATES if (n := _number(value.get(key))) is not None), None)
+    if rate is None:
         return []
-    if not math.isfinite(rate):
-        return []
-    count = next((value[key] for key in _JSON_TOKENS if key in value), None)
-    return [Rate(runner, float(rate), line.strip(), count if isinstance(count, int) else None)]
+    generation, prompt = _inside(value, "generation"), _inside(value, "prompt")
+    count, first = _number(generation.get("tokens")), _number(value.get("first_token_seconds"))
+    return [
+        Rate(
+            runner,
+            rate,
+            line.strip(),
+            None if count is None else int(count),
+            None if first is None else first * 1000,
+            _number(prompt.get("tokens_per_second")),
+        )
+    ]
+
+
+def _inside(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        return None
+    return float(value)

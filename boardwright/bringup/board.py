@@ -1,0 +1,48 @@
+"""What several checks ask a board: its kernel log, whether it has a program, and the state of its clocks."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from boardwright.bringup.bench import Bench
+from boardwright.bringup.parsers import clocks
+from boardwright.bringup.plugin import Check
+from boardwright.console.console import Console
+from boardwright.results.outcome import Evidence
+
+
+def kernel_log(console: Console) -> str:
+    return console.run("dmesg", 60).output
+
+
+def need(console: Console, program: str, why: str = "") -> None:
+    """Skip the check when the board has no such program."""
+    if console.run(f"command -v {shlex.quote(program)}").status != 0:
+        pytest.skip(f"the root has no {program}{f': {why}' if why else ''}")
+
+
+def need_hardware(bench: Bench, why: str) -> None:
+    """Skip the check in an emulator, where it would measure the host."""
+    if bench.evidence in (Evidence.EMULATED, Evidence.MODELLED):
+        pytest.skip(why)
+
+
+def conditions(console: Console, check: Check) -> list[str]:
+    """Note temperature and clocks before a rate is measured; what speaks against judging that rate."""
+    found = clocks.parse(console.run(clocks.COMMAND).output)
+    problems = found.problems()
+    if found.hottest is not None:
+        check.measure("temperature before", found.hottest, unit="degrees C")
+    if found.clocks:
+        check.measure("governors", " ".join(sorted({clock.governor for clock in found.clocks})))
+    if problems:
+        check.measure("speaks against the rate", "; ".join(problems))
+    return problems
+
+
+def with_silent_input(command: str) -> str:
+    """``command`` with a standard input that is open and never readable: kmscube takes a byte for a key."""
+    pipe = "/run/boardwright.silent"
+    return f"rm -f {pipe}; mkfifo {pipe} && {command} <>{pipe}"

@@ -1,0 +1,106 @@
+"""Matrix products on the NPU, and token rates by each runner that the board has. Prompts are short."""
+
+from __future__ import annotations
+
+import pytest
+
+from boardwright.bringup import board
+from boardwright.bringup.bench import Bench
+from boardwright.bringup.parsers import npu_matmul, tokens
+from boardwright.bringup.plugin import Check
+from boardwright.console.console import Console
+
+SLOWEST = 1.0
+"""Tokens a second below which a runner did not do what it is for."""
+MODELS = "/opt/models"
+"""Where the checks look for checkpoints; the image holds none."""
+_EMULATED = "no NPU is emulated, and the CPU's rates would be the host's"
+
+
+@pytest.mark.parametrize("backend", ["rocket", "rknpu", "axengine"])
+def test_matmul(backend: str, console: Console, check: Check) -> None:
+    """matrix products on {backend} are right"""
+    board.need(console, "npu-matmul")
+    nodes = {
+        "rocket": "/dev/accel/accel0",
+        "rknpu": "/sys/bus/platform/drivers/RKNPU",
+        "axengine": "/dev/npu",
+    }
+    if console.run(f"ls {nodes[backend]}").status != 0:
+        pytest.skip(f"no device of {backend}")
+    done = console.run(f"npu-matmul test --quick --backend {backend}", 300)
+    run = npu_matmul.parse(done.output)
+    check.measure("products right", run.right, run.total, text=f"{run.right} of {run.total}")
+    check.measure("evidence as the tool says", run.evidence or None)
+    check.rests_on(*run.wrong)
+    check.require(run.complete, f"npu-matmul broke off with status {done.status}: {done.line[-200:]}")
+    check.require(run.right == run.total and (run.total or 0) > 0, f"wrong: {'; '.join(run.wrong[:3])}")
+    bench = console.run(f"npu-matmul bench --quick --json --backend {backend}", 300)
+    for product in npu_matmul.parse(bench.output).products:
+        if isinstance(rate := product.get("gflops"), float):
+            check.rate(f"{product.get('type')} {product.get('what')}", [rate], "GFLOPS")
+
+
+def test_llama(console: Console, bench_: Bench, check: Check) -> None:
+    """llama-run generates stories110M"""
+    board.need(console, "llama-run")
+    model = _model(console, "stories110M.bin")
+    board.need_hardware(bench_, _EMULATED)
+    against = board.conditions(console, check)
+    rates = []
+    for _ in range(3):
+        done = console.run(f"llama-run {model} -z {MODELS}/tokenizer.bin -t 0 -n 128 --json -", 300)
+        run = tokens.llama(done.output)
+        check.require(
+            run.rate is not None, f"llama-run told no rate (status {done.status}): {done.line[-200:]}"
+        )
+        rates.append(run.rate or 0.0)
+    _judge(check, rates, "21 on the NPU, 9.7 on one CPU thread", against)
+
+
+def test_llama2c(console: Console, bench_: Bench, check: Check) -> None:
+    """llama2.c generates stories110M on one CPU thread"""
+    board.need(console, "llama2c")
+    model = _model(console, "stories110M.bin")
+    board.need_hardware(bench_, _EMULATED)
+    against = board.conditions(console, check)
+    done = console.run(f"OMP_NUM_THREADS=1 llama2c {model} -z {MODELS}/tokenizer.bin -t 0 -n 128", 300)
+    run = tokens.llama(done.output, "llama2.c")
+    check.require(run.rate is not None, f"llama2.c told no rate (status {done.status}): {done.line[-200:]}")
+    _judge(
+        check, [r.tokens_per_second for r in run.rates], "9.7 (reference-results: fp32, one thread)", against
+    )
+
+
+@pytest.mark.parametrize(("runner", "command"), [
+    ("ax-llm", "cd {models}/ax-llm && ./run.sh"), ("axllm", "cd {models}/axllm && axllm run ."),
+    ("rknn-llm", "cd {models}/rknn-llm && RKLLM_LOG_LEVEL=1 ./llm_demo model.rkllm 64 256"),
+])  # fmt: skip
+def test_vendor_runner(runner: str, command: str, console: Console, bench_: Bench, check: Check) -> None:
+    """{runner} answers a prompt"""
+    if console.run(f"test -d {MODELS}/{runner}").status != 0:
+        pytest.skip(f"no {MODELS}/{runner}: the vendor's runner and model are the user's")
+    board.need_hardware(bench_, _EMULATED)
+    against = board.conditions(console, check)
+    feed = "(printf 'What is two and two?\\n'; sleep 60; printf 'q\\nexit\\n')"
+    prompt = f"{feed} | ({command.format(models=MODELS)})"
+    done = console.run(prompt, 300)
+    run = tokens.rknn_llm(done.output) if runner == "rknn-llm" else tokens.ax_llm(done.output)
+    check.rests_on(*(rate.line for rate in run.rates), *run.errors)
+    check.require(
+        run.rate is not None, f"{runner} told no rate: {'; '.join(run.errors[:2]) or done.line[-200:]}"
+    )
+    _judge(check, [rate.tokens_per_second for rate in run.rates], None, against)
+
+
+def _model(console: Console, name: str) -> str:
+    if console.run(f"test -f {MODELS}/{name} -a -f {MODELS}/tokenizer.bin").status != 0:
+        pytest.skip(f"no {MODELS}/{name} and tokenizer.bin on the board")
+    return f"{MODELS}/{name}"
+
+
+def _judge(check: Check, rates: list[float], reference: str | None, against: list[str]) -> None:
+    rate = check.rate("decoding", rates, "tok/s", reference)
+    check.measurements.insert(0, check.measurements.pop())
+    if not against:  # a throttled board is slow for a reason that is in the table
+        check.require(rate >= SLOWEST, f"{rate:g} tok/s")

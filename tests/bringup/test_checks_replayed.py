@@ -1,0 +1,293 @@
+"""The checks of bringup-tests/ on boards that are recordings of ours: the right outcome, value and words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from logs import log
+from played import BOARD, BOOT, FINE, play, value
+
+from boardwright.bringup.board import with_silent_input
+from boardwright.bringup.parsers import clocks
+from boardwright.console.shell import Result
+from boardwright.results.outcome import Evidence
+
+ABSENT = Result("", 1)
+RINGS = "radeon: every ring of the chip passes its ring and IB test"
+AMDGPU = "amdgpu: no ring or IB test failed, and the IB tests have run"
+BARS = "PCI: every BAR has an address"
+IB_TEST = "cat /sys/kernel/debug/dri/*/amdgpu_test_ib"
+LSBLK = "lsblk -b -P -o NAME,TYPE,SIZE,PARTLABEL,PARTUUID,FSTYPE,MOUNTPOINT"
+
+
+def rings(
+    tmp_path: Path, dmesg: str, evidence: Evidence = Evidence.HARDWARE, ib: str = ""
+) -> dict[str, dict]:
+    answers = {
+        "modprobe radeon": FINE, "dmesg": dmesg, "command -v lspci": FINE, "lspci -vv": log("lspci-vv.txt"),
+        IB_TEST: Result(ib, 0) if ib else ABSENT,
+    }  # fmt: skip
+    return play(tmp_path, "test_rings.py", answers, evidence=evidence)
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "shown", "words"),
+    [
+        ("radeon-verde-5.10.txt", "pass", 8, ""),
+        ("radeon-verde-7.3.txt", "pass", 8, ""),
+        ("radeon-oland-6.12.txt", "pass", 6, ""),
+        ("radeon-r300-4.19.txt", "pass", 1, ""),
+        ("radeon-verde-unpatched-5.10.txt", "fail", 0, "ring test of ring 0 (GFX) failed with 0xCAFEDEAD"),
+        ("radeon-link-down-6.1.txt", "fail", 0, "does not answer on the bus"),
+        ("radeon-cedar-partial-6.1.txt", "fail", 2, "ring 3 (DMA)"),
+        ("radeon-no-firmware-6.12.txt", "fail", 0, "no ring test of ring 0 (GFX) in the log"),
+        ("amdgpu-silent-6.12.txt", "skip", None, "radeon drives no card"),
+    ],
+)
+def test_radeon(tmp_path: Path, name: str, outcome: str, shown: int | None, words: str) -> None:
+    check = rings(tmp_path, log(name))[RINGS]
+    assert check["outcome"] == outcome, check
+    assert words in check["detail"]
+    if shown is not None:
+        assert value(check, "rings") == shown
+
+
+def test_a_failed_ring_rests_on_its_line(tmp_path: Path) -> None:
+    check = rings(tmp_path, log("radeon-verde-unpatched-5.10.txt"))[RINGS]
+    assert any("scratch(0x850C)=0xCAFEDEAD" in line for line in check["lines"])
+    assert value(check, "ring test of ring 0 (GFX) left") == "0xCAFEDEAD"
+    page = (tmp_path / "report.html").read_text()
+    assert 'class="found"' in page
+
+
+def test_only_video_lost_is_said(tmp_path: Path) -> None:
+    check = rings(tmp_path, log("radeon-vce-fails-5.10.txt"))[RINGS]
+    assert check["outcome"] == "fail"
+    assert check["hint"] == "pictures work, only UVD or VCE does not"
+
+
+def test_the_emulated_card_is_skipped_and_a_real_one_like_it_fails(tmp_path: Path) -> None:
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.mkdir()
+    other.mkdir()
+    assert rings(one, log("radeon-rv100-qemu-6.12.txt"), Evidence.EMULATED)[RINGS]["outcome"] == "skip"
+    assert rings(other, log("radeon-rv100-qemu-6.12.txt"))[RINGS]["outcome"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("name", "ib", "outcome", "words"),
+    [
+        ("amdgpu-silent-6.12.txt", "", "pass", ""),
+        ("amdgpu-debug-6.12.txt", "", "pass", ""),
+        ("amdgpu-too-early-6.12.txt", "", "skip", "ends before the IB tests"),
+        ("amdgpu-too-early-6.12.txt", "run ib test:\nib ring tests passed.\n", "pass", ""),
+        (
+            "amdgpu-too-early-6.12.txt",
+            "run ib test:\nib ring tests failed (-110).\n",
+            "fail",
+            "IB tests failed",
+        ),
+        ("amdgpu-verde-fails-5.10.txt", "", "fail", "ring test of gfx failed: ETIMEDOUT"),
+        ("amdgpu-ib-fails-7.1.txt", "", "fail", "IB test of gfx_0.0.0 failed"),
+        ("amdgpu-kiq-vendor-6.1.txt", "", "fail", "kiq_2.1.0"),
+        ("radeon-verde-5.10.txt", "", "skip", "amdgpu drives no card"),
+    ],
+)
+def test_amdgpu(tmp_path: Path, name: str, ib: str, outcome: str, words: str) -> None:
+    check = rings(tmp_path, log(name), ib=ib)[AMDGPU]
+    assert check["outcome"] == outcome, check
+    assert words in check["detail"]
+
+
+def test_bars(tmp_path: Path) -> None:
+    lspci = log("lspci-vv.txt").replace("at <unassigned>", "at f0260000")
+    answers = {"command -v lspci": FINE, "lspci -vv": lspci, "dmesg": log("bars-5.10.txt"),
+               "modprobe radeon": FINE}  # fmt: skip
+    check = play(tmp_path, "test_rings.py", answers)[BARS]
+    assert check["outcome"] == "pass", check
+    assert value(check, "link of 01:00.0") == "8 GT/s x4"
+
+
+def test_bars_without_space(tmp_path: Path) -> None:
+    check = rings(tmp_path, log("bars-no-space-6.12.txt"))[BARS]
+    assert check["outcome"] == "fail"
+    assert check["detail"] == "no address for 0000:01:00.0 BAR 0 of 256 MiB"
+
+
+# pictures
+
+CUBE = with_silent_input("stdbuf -oL kmscube -c 1200")
+MARK = with_silent_input("stdbuf -oL glmark2-es2-drm")
+
+
+def pictures(
+    tmp_path: Path, cube: Result, mark: Result, evidence: Evidence = Evidence.HARDWARE
+) -> dict[str, dict]:
+    answers = {
+        "ls /dev/dri/card*": "/dev/dri/card0\n", "command -v modetest": FINE, "command -v kmscube": FINE,
+        "modetest -c": log("modetest.txt"), "command -v glmark2-es2-drm": FINE,
+        clocks.COMMAND: "/sys/class/thermal/thermal_zone0/temp:47153\n", CUBE: cube, MARK: mark,
+    }  # fmt: skip
+    return play(tmp_path, "test_graphics.py", answers, evidence=evidence)
+
+
+STUTTER = log("kmscube-verde.txt")
+STEADY = (
+    STUTTER.replace("300 frames in 6.000100", "360 frames in 6.000100")
+    .replace("420 frames in 8.000100", "480 frames in 8.000100")
+    .replace("599 frames in 10.983433", "599 frames in 9.983433")
+)
+
+
+def test_pictures(tmp_path: Path) -> None:
+    checks = pictures(tmp_path, Result(STEADY, 0), Result(log("glmark2-verde.txt"), 0))
+    assert {name: check["outcome"] for name, check in checks.items()} == {
+        "a connector has a monitor with modes": "pass",
+        "kmscube renders on the card at the monitor's rate": "pass",
+        "glmark2 runs to its score, each scene near the reference": "pass",
+    }
+    cube, mark = list(checks.values())[1:]
+    assert cube["measurements"][0]["name"] == "frames"
+    assert cube["measurements"][0]["value"] == pytest.approx(60, abs=0.1)
+    assert cube["measurements"][0]["unit"] == "fps"
+    assert len(cube["measurements"][0]["series"]) == 5
+    assert value(mark, "score") == 1450
+
+
+def test_pictures_that_fail(tmp_path: Path) -> None:
+    checks = pictures(
+        tmp_path, Result(log("kmscube-bus-error.txt"), 135), Result(log("glmark2-crash.txt"), 135)
+    )
+    _, cube, mark = checks.values()
+    assert (cube["outcome"], cube["detail"]) == ("fail", "kmscube died: Bus error")
+    assert "align-hunt" in cube["hint"]
+    assert mark["outcome"] == "fail"
+    assert mark["detail"].startswith("no score: glmark2 broke off in scene buffer")
+
+
+def test_a_stutter_and_a_slow_scene(tmp_path: Path) -> None:
+    checks = pictures(tmp_path, Result(log("kmscube-verde.txt"), 0), Result(log("glmark2-slow.txt"), 0))
+    _, cube, mark = checks.values()
+    assert cube["detail"] == "1 of 5 intervals were slower than 80 % of 60.0 fps"
+    assert "buffer" in mark["detail"]
+
+
+def test_kmscube_stopped_by_its_input_is_a_fault_of_the_check_not_a_pass(tmp_path: Path) -> None:
+    checks = pictures(
+        tmp_path, Result(log("kmscube-interrupted.txt"), 0), Result(log("glmark2-verde.txt"), 0)
+    )
+    assert list(checks.values())[1]["outcome"] == "fail"
+
+
+def test_pictures_of_an_emulator_are_not_measured(tmp_path: Path) -> None:
+    checks = pictures(tmp_path, Result(STEADY, 0), Result(log("glmark2-verde.txt"), 0), Evidence.EMULATED)
+    assert {check["outcome"] for check in checks.values()} == {"skip"}
+
+
+# NPU and token rates
+
+
+def npu(tmp_path: Path, matmul: str, llama: str) -> dict[str, dict]:
+    model = "llama-run /opt/models/stories110M.bin -z /opt/models/tokenizer.bin -t 0 -n 128 --json -"
+    vendor = "(printf 'What is two and two?\\n'; sleep 60; printf 'q\\nexit\\n') | (cd /opt/models/{}"
+    answers: dict[str, Result | str] = {
+        "command -v npu-matmul": FINE, "ls /dev/accel/accel0": "/dev/accel/accel0\n",
+        "ls /sys/bus/platform/drivers/RKNPU": ABSENT, "ls /dev/npu": ABSENT,
+        "npu-matmul test --quick --backend rocket": Result(matmul, 0),
+        "npu-matmul bench --quick --json --backend rocket": log("npu-matmul-bench.json"),
+        "command -v llama-run": FINE, "command -v llama2c": FINE, clocks.COMMAND: "",
+        "test -f /opt/models/stories110M.bin -a -f /opt/models/tokenizer.bin": FINE, model: llama,
+        "OMP_NUM_THREADS=1 llama2c /opt/models/stories110M.bin -z /opt/models/tokenizer.bin -t 0 -n 128":
+            log("llama2c.txt"),
+        "test -d /opt/models/ax-llm": FINE, "test -d /opt/models/axllm": FINE,
+        "test -d /opt/models/rknn-llm": FINE,
+        vendor.format("ax-llm && ./run.sh)"): log("ax-llm-old.txt"),
+        vendor.format("axllm && axllm run .)"): log("axllm-new.txt"),
+        vendor.format("rknn-llm && RKLLM_LOG_LEVEL=1 ./llm_demo model.rkllm 64 256)"): log("rknn-llm.txt"),
+    }  # fmt: skip
+    return play(tmp_path, "test_npu.py", answers)
+
+
+def test_each_runner_has_its_rate(tmp_path: Path) -> None:
+    checks = npu(tmp_path, log("npu-matmul.txt"), log("llama-run.json"))
+    rates = {
+        name: check["measurements"][0]["value"]
+        for name, check in checks.items()
+        if check["outcome"] == "pass"
+    }
+    assert rates == {
+        "matrix products on rocket are right": 2, "llama-run generates stories110M": 21.73,
+        "llama2.c generates stories110M on one CPU thread": 9.7, "ax-llm answers a prompt": 4.42,
+        "axllm answers a prompt": 5.76, "rknn-llm answers a prompt": 6.46,
+    }  # fmt: skip
+    assert value(checks["matrix products on rocket are right"], "fp16->fp32 wq") == 2.949
+
+
+def test_a_wrong_product_is_shown(tmp_path: Path) -> None:
+    checks = npu(tmp_path, log("npu-matmul-wrong.txt").replace("rknpu", "rocket"), "no rate at all")
+    matmul = checks["matrix products on rocket are right"]
+    assert matmul["outcome"] == "fail"
+    assert "row 0 column 3 is 0, expected 12" in matmul["detail"]
+    assert "told no rate" in checks["llama-run generates stories110M"]["detail"]
+
+
+# the system
+
+
+def system(tmp_path: Path, **changed: Result | str) -> dict[str, dict]:
+    answers: dict[str, Result | str] = {
+        "cat /proc/ax_proc/mem_cmm_info": ABSENT, "cat /proc/cmdline": "mem=4096M rw",
+        "command -v lsblk": FINE,
+        LSBLK: log("lsblk.txt"), "command -v ip": FINE, "ip -o link": log("ip-link.txt"),
+        "ip -o addr": log("ip-addr.txt"), clocks.COMMAND: "/sys/class/thermal/thermal_zone0/temp:47153\n",
+        "command -v systemd-analyze": FINE,
+        "systemd-analyze; systemd-analyze blame | head -n 5": log("systemd-analyze.txt"),
+        "dmesg -r": log("dmesg-raw.txt"), "cat /proc/sys/kernel/tainted": "0\n", "dmesg": "[ 0.0] fine\n",
+    }  # fmt: skip
+    for skip in (0, 64, 128):
+        answers[f"dd if=/dev/mmcblk1 of=/dev/null bs=4M count=32 skip={skip} iflag=direct"] = log(
+            "dd-coreutils.txt"
+        )
+    names = {"cmm": "cat /proc/ax_proc/mem_cmm_info", "lsblk": LSBLK, "clocks": clocks.COMMAND,
+             "dmesg": "dmesg",
+             "taint": "cat /proc/sys/kernel/tainted", "addr": "ip -o addr"}  # fmt: skip
+    manifest = {"inputs": {BOARD.boot.loader: [{"path": "pool/main/u/u-boot/u-boot_2025.01.orig.tar.bz2"}]}}
+    boot = (
+        tuple((t, text.replace("2025.01", "2017.09")) for t, text in BOOT) if changed.pop("old", "") else BOOT
+    )
+    answers |= {names[name]: answer for name, answer in changed.items()}
+    return play(tmp_path, "test_system.py", answers, manifest=manifest, boot=boot)
+
+
+def test_a_system_that_is_right(tmp_path: Path) -> None:
+    checks = system(tmp_path, cmm=log("mem-cmm-info.txt"))
+    assert {name: check["outcome"] for name, check in checks.items()} == dict.fromkeys(checks, "pass")
+    assert len(checks) == 8
+    assert value(checks["the disk reads at the speed of its kind"], "reading") == pytest.approx(98.3, abs=0.1)
+    assert value(checks["where the time of the boot went"], "systemd: userspace") == 64.317
+    assert value(checks["where the time of the boot went"], "stage u-boot") == pytest.approx(3.0, abs=0.1)
+    assert value(checks["the loader is the image's own"], "came from") == "SD card"
+
+
+@pytest.mark.parametrize(
+    ("changed", "title", "words"),
+    [
+        ({"old": "yes"},
+         "the loader is the image's own", "U-Boot 2017.09 runs, from SD card; the image has 2025.01"),
+        ({"taint": "512\n"}, "the kernel is not tainted by a fault", "tainted: warning"),
+        ({"dmesg": log("alignment-oops-5.10.txt")},
+         "the kernel is not tainted by a fault", "__memset+0x16c/0x188"),
+        ({"clocks": log("clocks-rk3588.txt")}, "board is not hot", "npu-thermal is at 86 degrees"),
+        ({"lsblk": log("lsblk.txt").replace('"boot"', '"misc"')},
+         "partitions are those of the board file", "misc"),
+        ({"addr": ""}, "an interface with a cable has an address", "enP4p65s0 no address"),
+        ({"cmm": log("mem-cmm-info.txt").replace("Phys(0x200000000", "Phys(0x180000000")},
+         "CMM beside the kernel's memory, as mem= and the pools say", "inside the kernel's memory"),
+    ],
+)  # fmt: skip
+def test_a_system_that_is_wrong(tmp_path: Path, changed: dict[str, str], title: str, words: str) -> None:
+    checks = system(tmp_path, **changed)
+    assert checks[title]["outcome"] == "fail", checks[title]
+    assert words in checks[title]["detail"]
+    assert [name for name, check in checks.items() if check["outcome"] in ("fail", "error")] == [title]
