@@ -178,8 +178,7 @@ int tool_bench(const struct tool *tool)
                 json_string(&json, "evidence", nm_info(device)->evidence);
                 json_array(&json, "shapes");
         } else {
-                printf("%s: %s; %s; evidence: %s\n", nm_info(device)->backend, nm_info(device)->device, nm_info(device)->driver,
-                       nm_info(device)->evidence);
+                tool_describe(nm_info(device));
                 if (!strcmp(nm_info(device)->backend, "model"))
                         puts("A model has no speed: lists are counted, nothing is timed.");
                 printf("%-14s %-11s %9s %9s %9s %8s %6s\n", "MxKxN", "type", "min ms", "median ms", "max ms", "GFLOPS", "GB/s");

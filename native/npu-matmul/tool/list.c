@@ -35,10 +35,12 @@ int tool_list(const struct tool *tool)
                         json_string(&json, "evidence", status ? NULL : nm_info(device)->evidence);
                         json_end(&json);
                 } else if (status) {
-                        printf("%-9s absent   %s\n", *name, why.text);
+                        printf("%-9s  absent   ", *name);
+                        tool_wrap(why.text, 20);
                 } else {
-                        printf("%-9s present  %s\n%19s%s; results are %s\n", *name, nm_info(device)->device, "",
-                               nm_info(device)->driver, nm_info(device)->evidence);
+                        printf("%-9s  present  ", *name);
+                        tool_wrap(nm_info(device)->device, 20);
+                        printf("%20s%s; results are %s\n", "", nm_info(device)->driver, nm_info(device)->evidence);
                 }
                 nm_close(device);
         }

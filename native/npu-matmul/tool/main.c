@@ -40,6 +40,31 @@ const char *tool_type_name(enum nm_type type)
         return names[type];
 }
 
+void tool_wrap(const char *text, int indent)
+{
+        int column = indent;
+
+        while (*text) {
+                int length = (int)strcspn(text, " ");
+
+                if (column > indent && column + 1 + length > 79) {
+                        printf("\n%*s", indent, "");
+                        column = indent;
+                }
+                column += printf("%s%.*s", column > indent ? " " : "", length, text);
+                text += length;
+                text += strspn(text, " ");
+        }
+        putchar('\n');
+}
+
+void tool_describe(const struct nm_info *info)
+{
+        printf("%-10s", info->backend);
+        tool_wrap(info->device, 10);
+        printf("%10s%s; evidence: %s\n", "", info->driver, info->evidence);
+}
+
 size_t tool_in_bytes(enum nm_type type)
 {
         return type == NM_INT8_INT32 ? 1 : 2;

@@ -172,7 +172,7 @@ static bool fractions_right(const struct test_case *t, const struct operands *o,
                         }
                         worst = error > worst * magnitude ? error / magnitude : worst;
                 }
-        snprintf(text, size, "error at most %.1e of the sum of magnitudes", worst);
+        snprintf(text, size, "error %.1e of magnitudes at most", worst);
         return true;
 }
 
@@ -282,7 +282,7 @@ int tool_test(const struct tool *tool)
                 json_string(&json, "evidence", nm_info(device)->evidence);
                 json_array(&json, "products");
         } else {
-                printf("%s; %s; evidence: %s\n", nm_info(device)->device, nm_info(device)->driver, nm_info(device)->evidence);
+                tool_describe(nm_info(device));
         }
         status = run_all(tool, device, &json, &good, &all);
         if (tool->json) {

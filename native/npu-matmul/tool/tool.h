@@ -34,6 +34,10 @@ int probe_main(int argc, char **argv);
 /* Prints "npu-matmul: error: …" and gives the exit status that belongs to `status`. */
 int tool_failed(int status, const struct nm_error *why);
 
+/* Words of `text`, in lines of at most 79 columns that begin `indent` columns in; the first continues where it is. */
+void tool_wrap(const char *text, int indent);
+void tool_describe(const struct nm_info *info);         /* what the figures below rest on */
+
 const char *tool_type_name(enum nm_type type);  /* "fp16->fp32" */
 size_t tool_in_bytes(enum nm_type type);
 size_t tool_out_bytes(enum nm_type type);
