@@ -18,7 +18,7 @@ from boardwright.schema.board import Local
 from boardwright.schema.project import load_project
 
 ROOT = Path(__file__).parents[2]
-FILES = ("boards", "recipes", "overlays", "patches")
+FILES = ("native", "tools", "boards", "recipes", "overlays", "patches")
 
 
 def plan_of(root: Path, variant: str | None = None, local: Local | None = None) -> Plan:
@@ -32,6 +32,7 @@ def project(tmp_path: Path) -> Path:
     for name in FILES:
         if (ROOT / name).exists():
             shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
+    (tmp_path / "LICENSE").symlink_to(ROOT / "LICENSE")
     return tmp_path
 
 
