@@ -89,7 +89,7 @@ static void mutate(uint64_t *words, size_t *count, uint64_t *seed)
 
 int main(int argc, char **argv)
 {
-        unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20000, good = 0, changed_good = 0;
+        unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 6000, good = 0, changed_good = 0;
         uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) | 1 : 4;
 
         for (unsigned long round = 0; round < rounds; round++) {

@@ -172,7 +172,7 @@ static bool fractions_right(const struct test_case *t, const struct operands *o,
                         }
                         worst = error > worst * magnitude ? error / magnitude : worst;
                 }
-        snprintf(text, size, "error %.1e of magnitudes at most", worst);
+        snprintf(text, size, "error %.1e of magnitudes", worst);
         return true;
 }
 
