@@ -52,12 +52,12 @@ def test_an_image_needs_kernel_root_overlays_and_loader(project: Path) -> None:
     }  # fmt: skip
 
 
-def test_our_mesa_is_installed_by_the_packages_own_root(project: Path) -> None:
+def test_our_packages_are_installed_with_the_root(project: Path) -> None:
     plan = plan_of(project)
-    assert plan["rootfs-radeon-base"].needs == ("mesa-25.0",)
+    assert plan["rootfs-radeon-base"].needs == ("mesa-25.0", "npu-matmul", "llama-runner")
     base = plan["rootfs-radeon-base"].step
     assert isinstance(base, RootStep)
-    assert [built.name for built in base.built] == ["boardwright-mesa"]
+    assert [built.name for built in base.built] == ["boardwright-mesa", "npu-matmul", "llama-runner"]
     assert {"libgbm1", "libllvm19"}.isdisjoint(package.name for package in base.packages)
 
 
