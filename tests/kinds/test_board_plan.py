@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Path:
     for name in FILES:
         if (ROOT / name).exists():
             shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
-    (tmp_path / "LICENSE").symlink_to(ROOT / "LICENSE")
+    shutil.copy(ROOT / "LICENSE", tmp_path)
     return tmp_path
 
 
