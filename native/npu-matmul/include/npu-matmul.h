@@ -43,7 +43,7 @@ enum nm_status {
 enum nm_type {
         NM_FP16_FP32,           /* A, B uint16_t; C float */
         NM_FP16_FP16,           /* A, B, C uint16_t */
-        NM_INT8_INT32,          /* A, B int8_t; C int32_t; exact */
+        NM_INT8_INT32,          /* A, B int8_t; C int32_t; exact, and saturated where int32 cannot hold the sum (K above 131071) */
 };
 
 struct nm_error {
@@ -52,7 +52,7 @@ struct nm_error {
 
 /* How the contradictions of what is known about the hardware are resolved. Zero is what we believe; `npu-matmul probe` asks the board. */
 struct nm_switches {
-        enum { NM_ROWS_AS_GIVEN, NM_ROWS_PADDED } rows;                 /* C1: M below 4 as it is (surface stride M-4), or padded to 4 */
+        enum { NM_ROWS_AS_GIVEN, NM_ROWS_PADDED } rows;                 /* C1: any M as it is (surface stride M-4), or padded to a multiple of 4 */
         enum { NM_RDMA_AUTO, NM_RDMA_OFF, NM_RDMA_ON } rdma;            /* C2: 108 words and enable 0xD, or 126 and 0x1D; auto: on with rocket */
         enum { NM_BANKS_SPARE, NM_BANKS_EXACT } int8_banks;             /* C3: one CBUF bank more than int8 rows need, or exactly */
         enum { NM_MRDMA_DISABLED, NM_MRDMA_ZERO } mrdma;                /* register 0x5044 of the 126-word form */
@@ -88,7 +88,7 @@ NM_API const struct nm_info *nm_info(const struct nm_device *device);
 
 /*
  * Makes B resident: packed once into memory of the device, B may be freed afterwards. `ldb` is the distance of rows in elements, at least K.
- * Any N and K from 1 up to 2^24: sliced and padded inside.
+ * Any N and K from 1 up to 2^24: sliced and padded inside. fp16 operands are summed in binary32; NaN and infinities come through.
  */
 NM_API int nm_matrix_create(struct nm_device *device, enum nm_type type, size_t n, size_t k,
                             const void *b, size_t ldb, struct nm_matrix **matrix, struct nm_error *why);
