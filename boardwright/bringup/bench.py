@@ -27,8 +27,8 @@ class Options:
     """``budget``: seconds from power-on to a shell, all stages together; ``silence``: see Console.
 
     ``recording``: the transcript that target ``replay`` plays. ``tests``: a directory of checks; ``only``: of
-    them those whose names match this expression of pytest's ``-k``. ``history``: the SQLite file of all runs.
-    ``connect``: for any target but ``qemu`` and ``replay``: the cable to a board that it switches on; what it
+    them those with one of these words, commas between, in name, file or title. ``history``: the SQLite file
+    of all runs. ``connect``: for any target but ``qemu`` and ``replay``: the cable to a board that it switches on; what it
     enters into the stack is closed after the run. ``evidence``: of such a target, ``hardware`` if not given.
     """
 

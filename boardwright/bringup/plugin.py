@@ -116,6 +116,11 @@ class Session:
         request.node.stash[_CHECK] = check
         return check
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Only the checks asked for; of them the boot's first, for a boot's failure is that check's."""
+        items[:] = [item for item in items if is_asked_for(item, self.bench.options.only)]
+        items.sort(key=_needs_a_shell)
+
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         self.now = title(item)
 
@@ -140,6 +145,18 @@ class Session:
 
 _CHECK = pytest.StashKey[Check]()
 _SECONDS = pytest.StashKey[float]()
+
+
+def is_asked_for(item: pytest.Item, only: str) -> bool:
+    """Whether one of the words (commas between) is in the check's name, its file's name, or its title."""
+    words = [word.strip().lower() for word in only.split(",") if word.strip()]
+    names = f"{item.name}\n{item.path.stem}\n{title(item)}".lower()
+    return not words or any(word in names for word in words)
+
+
+def _needs_a_shell(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return "boot" not in fixtures or "console" in fixtures
 
 
 def judge(excinfo: pytest.ExceptionInfo[BaseException] | None) -> tuple[Outcome, str, str]:

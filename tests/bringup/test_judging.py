@@ -9,8 +9,10 @@ import pytest
 from test_replayed_bringup import BOARD, DATA, MANIFEST
 
 from boardwright.bringup.bench import Options
+from boardwright.bringup.repeat import Plan
 from boardwright.bringup.run import bringup
-from boardwright.errors import ExitStatus, HostError
+from boardwright.errors import ExitStatus, HostError, InputError
+from boardwright.results.history import History
 
 CHECKS = """
 import pytest
@@ -49,6 +51,69 @@ def test_each_kind_of_end_has_its_outcome(tmp_path: Path) -> None:
         "asks what was never recorded": ("pass", ""),
         "skipped": ("skip", "no card in the slot"),
     }
+
+
+def test_the_check_of_the_boot_comes_first_and_takes_its_failure(tmp_path: Path) -> None:
+    text = "def test_a(console): 'a'\ndef test_b(console): 'b'\ndef test_boot(boot): 'boots'\n"
+    tests = tmp_path / "checks"
+    tests.mkdir()
+    (tests / "test_order.py").write_text(text)
+    options = Options(target="replay", recording=DATA / "panic.cast", tests=tests)
+    bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options)
+    found = json.loads((tmp_path / "bringup.json").read_text())["checks"]
+    assert [(c["check"], c["outcome"]) for c in found] == [("boots", "fail"), ("a", "skip"), ("b", "skip")]
+
+
+@pytest.mark.parametrize(
+    ("only", "checks"),
+    [
+        ("product,skipped", ["product", "skipped"]),
+        ("Broken Check", ["broken check"]),
+        ("test_lab, test_product", ["product", "lab"]),
+        ("test_some", 7),
+        ("", 7),
+    ],
+)
+def test_only_some_checks(tmp_path: Path, only: str, checks: list[str] | int) -> None:
+    tests = tmp_path / "checks"
+    tests.mkdir()
+    (tests / "test_some.py").write_text(CHECKS)
+    options = Options(target="replay", recording=DATA / "good.cast", tests=tests, only=only)
+    bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options)
+    found = [c["check"] for c in json.loads((tmp_path / "bringup.json").read_text())["checks"]]
+    assert (found if isinstance(checks, list) else len(found)) == checks
+
+
+def test_words_that_no_check_has(tmp_path: Path) -> None:
+    options = Options(target="replay", recording=DATA / "good.cast", only="nothing_is_called_so")
+    with pytest.raises(InputError, match="no check in"):
+        bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options)
+
+
+def test_a_recording_in_the_place_of_the_transcript_is_read_first(tmp_path: Path) -> None:
+    (tmp_path / "console.cast").write_bytes((DATA / "good.cast").read_bytes())
+    tests = tmp_path / "checks"
+    tests.mkdir()
+    (tests / "test_place.py").write_text("def test_boot(boot): 'boots'\n")
+    options = Options(target="replay", recording=tmp_path / "console.cast", tests=tests)
+    assert bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options) is ExitStatus.OK
+
+
+def test_every_run_is_in_the_history_with_what_it_rests_on(tmp_path: Path) -> None:
+    tests = tmp_path / "checks"
+    tests.mkdir()
+    (tests / "test_kept.py").write_text("def test_boot(boot): 'boots'\n")
+    history = tmp_path / "history.sqlite3"
+    options = Options(target="replay", recording=DATA / "good.cast", tests=tests, history=history)
+    manifest = {**MANIFEST, "inputs": {"rootfs": [{"sha256": "ab"}]}}
+    assert bringup(None, BOARD, manifest, Path("/x"), tmp_path, options, Plan(times=2)) is ExitStatus.OK
+    runs = History(history).runs()
+    assert [kept.number for kept in runs] == [2, 1]
+    record = runs[0].record
+    assert record["evidence"] == "replayed"
+    assert len(record["lock"]["sha256"]) == 64
+    assert record["boot"]["stages"][-1][0] == "systemd"
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
 def test_only_lab_errors_is_a_lab_error(tmp_path: Path) -> None:

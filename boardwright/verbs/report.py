@@ -1,0 +1,39 @@
+"""``invoke report``: a run as one HTML page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from boardwright.errors import ExitStatus, InputError, Place
+from boardwright.results import report as page
+from boardwright.results.history import History
+from boardwright.verbs.results import history_file
+
+
+def report(out: Path, run: str, board: str, to: str) -> int:
+    """Write the page of a run: the last one in ``out`` (``out/<board>/bringup``), or ``run`` of the history.
+
+    The transcript belongs to the last run only; the page of an older one has its checks and plots.
+    """
+    if run:
+        value, transcript = History(history_file()).find(run, board=board).record, []
+    else:
+        source = out / "bringup.json"
+        try:
+            value = json.loads(source.read_text())
+            transcript = (out / "console.log").read_text().splitlines()
+        except FileNotFoundError as error:
+            raise InputError(
+                "not there yet", place=Place(str(error.filename)), hint="run invoke bringup first"
+            ) from error
+        except ValueError as error:
+            raise InputError(f"not JSON: {error}", place=Place(str(source))) from error
+    path = Path(to) if to else out / "report.html"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page.page(value, transcript))
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", place=Place(str(path))) from error
+    print(path)
+    return ExitStatus.OK
