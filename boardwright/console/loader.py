@@ -23,6 +23,7 @@ KEYS = {"enter": "\r", "space": " ", "escape": "\x1b", "ctrl-c": CTRL_C, "tab": 
 _RATE = 0.1
 """Seconds between two keys: a window of one second is met ten times."""
 _PROMPT_QUIET = 0.3
+_READS = 8
 _PROMPT = bounded(r"(^|\n)([A-Z-]{0,20}=>|U-Boot>) {0,2}\Z")
 _STATUS = bounded(r"(^|\n)bw-(\d{1,6})-(0|1)\n")
 _UNKNOWN = "Unknown command"
@@ -134,10 +135,16 @@ class Loader:
         )
 
     def environment(self, name: str) -> str | None:
-        """A variable's value, or ``None`` when it is not set."""
-        text = self.run(f"printenv {name}", check=False)
-        match = re.search(rf"^{re.escape(name)}=(.{{0,4000}})$", text, re.MULTILINE)
-        return match.group(1) if match else None
+        """A variable's value, or ``None`` when it is not set; believed when it was read alike twice."""
+        pattern = re.compile(rf"^{re.escape(name)}=(.{{0,4000}})$", re.MULTILINE)
+        before: str | None = None
+        for _ in range(_READS):
+            text = self.run(f"printenv {name}", check=False)
+            if text == before:
+                match = pattern.search(text)
+                return match.group(1) if match else None
+            before = text
+        raise self._console.verdict.unusable(f"U-Boot's {name} reads differently each time")
 
     def set(self, name: str, value: str) -> None:
         """Set a variable for this boot, and read it back. Nothing is saved."""

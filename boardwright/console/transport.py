@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Protocol
 
 from boardwright.console.errors import ConsoleLost
@@ -39,10 +40,14 @@ class SerialPort:
             serial.protocol_handler_packages.append(package)
         self.url = url
         try:
-            port = serial.serial_for_url(url, baudrate=baud, do_not_open=True, write_timeout=_WRITE_SECONDS)
+            port = serial.serial_for_url(_with_options(url), baudrate=baud, do_not_open=True)
+            if not url.startswith("rfc2217:"):  # which pyserial 3.5 does not open with one
+                port.write_timeout = _WRITE_SECONDS
             if url.startswith("/"):
                 port.exclusive = True  # a second reader would steal bytes
-            port.open()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # pyserial 3.5 rfc2217: setDaemon
+                port.open()
         except (serial.SerialException, ValueError, OSError) as error:
             raise ConsoleLost(
                 f"expected a serial port at {url}, but it does not open: {error}",
@@ -52,7 +57,8 @@ class SerialPort:
 
     def read(self, seconds: float) -> bytes:
         try:
-            self._port.timeout = seconds
+            # Setting .timeout would configure the port anew: over RFC 2217 that is a talk with the server.
+            self._port._timeout = seconds  # type: ignore[attr-defined]
             data = bytes(self._port.read(1))
             while data and len(data) < _LARGEST_READ and (waiting := self._port.in_waiting):
                 data += self._port.read(min(waiting, _LARGEST_READ))
@@ -74,3 +80,8 @@ class SerialPort:
             f"the serial port {self.url} went away: {error}",
             hint="a USB adapter that loses its power or an emulator that ended looks like this",
         )
+
+
+def _with_options(url: str) -> str:
+    """RFC 2217: ser2net does not answer requests to set lines that its device lacks; do not wait for it."""
+    return url if "?" in url or not url.startswith("rfc2217:") else f"{url}?ign_set_control&timeout=10"

@@ -1,7 +1,7 @@
 """Switching a board: by a command, by a USB hub (uhubctl), or by asking the person beside it.
 
-One line names a power switch: ``command:relay 3`` (run with ``on`` or ``off`` after it), ``uhubctl:1-1.4:2`` (hub
-and port), ``person``. A lab's switch comes with its place (:mod:`boardwright.targets.labgrid`).
+One line names a power switch: ``command:relay 3`` (run with ``on`` or ``off`` after it),
+``uhubctl:1-1.4:2`` (hub and port), ``person``. A lab's switch comes with its place (``targets.labgrid``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from boardwright.targets.power import OFF_SECONDS, Power
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """``url``: see :func:`boardwright.console.reopening.stable`. ``patience``: seconds the port may be away."""
+    """``url``: see :func:`boardwright.console.reopening.stable`. ``patience``: seconds it may be away."""
 
     url: str
     baud: int
