@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`npu-matmul probe` over fake nodes that behave as one claim or its contrary: test-probe.py NPU-MATMUL PRELOAD.
+"""`npu-matmul probe` over fake nodes that behave as a claim or its contrary: test-probe.py TOOL PRELOAD.
 
 What the probe concludes has to be what the node was told to be; nothing else of it is worth anything.
 """
