@@ -28,8 +28,9 @@ class Options:
 
     ``recording``: the transcript that target ``replay`` plays. ``tests``: a directory of checks; ``only``: of
     them those with one of these words, commas between, in name, file or title. ``history``: the SQLite file
-    of all runs. ``connect``: for any target but ``qemu`` and ``replay``, the cable to a board that it switches
-    on; what it enters into the stack is closed after the run. ``evidence``: when it is not the target's own.
+    of all runs. ``connect``: for any target but ``qemu`` and ``replay``, the cable to a board that it
+    switches on; what it enters into the stack is closed after the run. ``evidence``: when it is not the
+    target's own.
     """
 
     target: str = "qemu"
