@@ -99,8 +99,8 @@ def test_the_suite(build: Path) -> None:
     ],
 )
 def test_the_suite_under_sanitizers(tmp_path: Path, sanitizer: str, tests: str, least: int) -> None:
-    flags = f"-Db_sanitize={sanitizer} -Db_lundef=false -Dbuildtype=debugoptimized"
-    script = f"meson setup build /in/native -Dllama-runner=false {flags} >log; {SUITE.replace('--suite core', tests)}"
+    flags = f"-Dllama-runner=false -Db_sanitize={sanitizer} -Db_lundef=false -Dbuildtype=debugoptimized"
+    script = f"meson setup build /in/native {flags} >log; {SUITE.replace('--suite core', tests)}"
     passed(sealed(tmp_path, f"export UBSAN_OPTIONS=halt_on_error=1; {script}"), least)
 
 
