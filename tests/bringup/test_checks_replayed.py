@@ -242,7 +242,7 @@ def system(tmp_path: Path, **changed: Result | str) -> dict[str, dict]:
         LSBLK: log("lsblk.txt"), "command -v ip": FINE, "ip -o link": log("ip-link.txt"),
         "ip -o addr": log("ip-addr.txt"), clocks.COMMAND: "/sys/class/thermal/thermal_zone0/temp:47153\n",
         "command -v systemd-analyze": FINE,
-        "systemctl is-system-running --wait": "running\n",
+        "systemctl is-system-running --wait": "running\n", "command -v dd": FINE,
         "systemd-analyze; systemd-analyze blame | head -n 5": log("systemd-analyze.txt"),
         "dmesg -r": log("dmesg-raw.txt"), "cat /proc/sys/kernel/tainted": "0\n", "dmesg": "[ 0.0] fine\n",
     }  # fmt: skip
