@@ -105,6 +105,47 @@ def bringup(
     )
 
 
+@task(help={"board": "only runs of this board", "limit": "how many runs", **JSON})
+@verb
+def results(_: Context, board: str = "", limit: str = "20", json: bool = False) -> int:
+    """List the newest runs of the history. Example: invoke results --board rock5b"""
+    from boardwright.verbs.results import results
+
+    return results(board, whole("--limit", limit, 20), json)
+
+
+@task(
+    positional=["before", "after"],
+    help={
+        "before": "a run: its number, last~1, or an image's digest",
+        "after": "the run that is compared with it",
+        "board": "last is the last one of this board",
+        **JSON,
+    },
+)
+@verb
+def compare(_: Context, before: str, after: str, board: str = "", json: bool = False) -> int:
+    """Compare two runs; what became worse is flagged. Example: invoke compare last~1 last"""
+    from boardwright.verbs.results import compare_runs
+
+    return compare_runs(before, after, board, json)
+
+
+@task(
+    help={
+        **VARIANT,
+        "run": "a run of the history instead of the last one's files: a number, last~1, an image's digest",
+        "to": "the file to write (default: report.html beside the run's files)",
+    }
+)
+@verb
+def report(_: Context, board: str = "", variant: str = "", run: str = "", to: str = "") -> int:
+    """Write a run as one HTML page. Example: invoke report --board rock5b"""
+    from boardwright.verbs.report import report
+
+    return report(ROOT, board, variant, run, to)
+
+
 @task(
     help={
         **VARIANT,

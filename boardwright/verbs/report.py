@@ -8,11 +8,20 @@ from pathlib import Path
 from boardwright.errors import ExitStatus, InputError, Place
 from boardwright.results import report as page
 from boardwright.results.history import History
+from boardwright.verbs.common import request
 from boardwright.verbs.results import history_file
 
 
-def report(out: Path, run: str, board: str, to: str) -> int:
-    """Write the page of a run: the last one in ``out`` (``out/<board>/bringup``), or ``run`` of the history.
+def report(root: Path, board: str, variant: str, run: str, to: str) -> int:
+    """Write the page of the board's last run, or of ``run`` of the history."""
+    asked = request(root, board, variant)
+    path = write(asked.out / "bringup", run, asked.board_name, to)
+    print(path)
+    return ExitStatus.OK
+
+
+def write(out: Path, run: str, board: str, to: str) -> Path:
+    """The page's path: ``to``, or ``report.html`` in ``out``.
 
     The transcript belongs to the last run only; the page of an older one has its checks and plots.
     """
@@ -35,5 +44,4 @@ def report(out: Path, run: str, board: str, to: str) -> int:
         path.write_text(page.page(value, transcript))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", place=Place(str(path))) from error
-    print(path)
-    return ExitStatus.OK
+    return path

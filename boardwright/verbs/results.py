@@ -1,4 +1,4 @@
-"""``invoke results``: the history of runs, and two of them compared."""
+"""``invoke results`` and ``invoke compare``: the history of runs, and two of them side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from boardwright.build.store import cache_directory
-from boardwright.errors import ExitStatus, InputError
+from boardwright.errors import ExitStatus
 from boardwright.results.compare import Comparison, compare
 from boardwright.results.history import History, Kept
 
@@ -23,15 +23,14 @@ def history_file() -> Path:
     return cache_directory() / "results.sqlite3"
 
 
-def results(action: str, before: str, after: str, board: str, limit: int, as_json: bool) -> int:
-    """``list``: the newest runs. ``compare``: run ``before`` to run ``after``; 1 when something is worse."""
+def results(board: str, limit: int, as_json: bool) -> int:
+    """The newest runs, of all boards or of one."""
+    return _list(History(history_file()).runs(board=board, limit=limit), as_json)
+
+
+def compare_runs(before: str, after: str, board: str, as_json: bool) -> int:
+    """What changed from run ``before`` to run ``after``; 1 when something is worse."""
     history = History(history_file())
-    if action == "list":
-        return _list(history.runs(board=board, limit=limit), as_json)
-    if action != "compare":
-        raise InputError(f"no action {action!r}", hint="actions are list and compare")
-    if not before or not after:
-        raise InputError("compare needs two runs", hint="invoke results compare --before last~1 --after last")
     old, new = history.find(before, board=board), history.find(after, board=board)
     earlier = [kept.record for kept in history.runs(limit=_EARLIER) if kept.number < new.number]
     found = compare(old.record, new.record, earlier)

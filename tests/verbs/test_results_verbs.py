@@ -10,8 +10,8 @@ import pytest
 
 from boardwright.errors import ExitStatus, InputError
 from boardwright.results.history import History
-from boardwright.verbs.report import report
-from boardwright.verbs.results import history_file, results
+from boardwright.verbs.report import write
+from boardwright.verbs.results import compare_runs, history_file, results
 
 
 @pytest.fixture(autouse=True)
@@ -32,19 +32,19 @@ def record(rate: float, outcome: str = "pass") -> dict[str, Any]:
 
 
 def test_an_empty_history(capsys: pytest.CaptureFixture[str]) -> None:
-    assert results("list", "", "", "", 10, False) == ExitStatus.OK
+    assert results("", 10, False) == ExitStatus.OK
     assert "no runs yet" in capsys.readouterr().err
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     for rate in (60, 61):
         History(history_file()).add(record(rate))
-    results("list", "", "", "", 10, False)
+    results("", 10, False)
     first, second = capsys.readouterr().out.splitlines()
     assert (first.split()[0], second.split()[0]) == ("2", "1")
     assert "abababababababab" in first
     assert "1 pass" in first
-    results("list", "", "", "rock5b", 1, True)
+    results("rock5b", 1, True)
     assert [row["run"] for row in json.loads(capsys.readouterr().out)] == [2]
 
 
@@ -52,30 +52,29 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
 def test_compare(capsys: pytest.CaptureFixture[str], after: float, status: int, words: str) -> None:
     for rate in (60.0, after):
         History(history_file()).add(record(rate))
-    assert results("compare", "last~1", "last", "", 10, False) == status
+    assert compare_runs("last~1", "last", "", False) == status
     assert words in capsys.readouterr().out
-    results("compare", "1", "2", "", 10, True)
+    compare_runs("1", "2", "", True)
     assert json.loads(capsys.readouterr().out)["rates"] == 1
 
 
-@pytest.mark.parametrize("words", [("compare", "", "last"), ("compare", "last", ""), ("improve", "", "")])
-def test_requests_that_make_no_sense(words: tuple[str, str, str]) -> None:
-    with pytest.raises(InputError):
-        results(*words, "", 10, False)
+def test_a_run_that_there_is_not() -> None:
+    with pytest.raises(InputError, match="no run 'last'"):
+        compare_runs("last", "last~1", "", False)
 
 
 def test_the_page_of_the_last_run_and_of_one_in_the_history(tmp_path: Path) -> None:
     out = tmp_path / "bringup"
     with pytest.raises(InputError, match="not there yet"):
-        report(out, "", "", "")
+        write(out, "", "", "")
     out.mkdir()
     (out / "bringup.json").write_text(json.dumps(record(60)))
     (out / "console.log").write_text("    1.000  hello\n")
-    report(out, "", "", "")
+    write(out, "", "", "")
     assert "hello" in (out / "report.html").read_text()
     History(history_file()).add(record(61))
-    report(out, "last", "rock5b", str(tmp_path / "deep/page.html"))
+    write(out, "last", "rock5b", str(tmp_path / "deep/page.html"))
     assert "61 fps" in (tmp_path / "deep/page.html").read_text()
     (out / "bringup.json").write_text("{")
     with pytest.raises(InputError, match="not JSON"):
-        report(out, "", "", "")
+        write(out, "", "", "")
