@@ -11,7 +11,8 @@
 static size_t sequence(const unsigned char *text)
 {
         static const struct {
-                unsigned char first, last, low, high, more;     /* bounds of the first byte, of the second; bytes after it */
+                unsigned char first, last, low, high,
+                        more; /* bounds of the first byte, of the second; bytes after it */
         } forms[] = {
                 {0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2}, {0xE1, 0xEC, 0x80, 0xBF, 2},
                 {0xED, 0xED, 0x80, 0x9F, 2}, {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3},

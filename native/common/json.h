@@ -32,7 +32,7 @@ void json_end(struct json *json);               /* of the object or array begun 
 void json_string(struct json *json, const char *name, const char *value);       /* NULL: null */
 void json_integer(struct json *json, const char *name, int64_t value);
 void json_unsigned(struct json *json, const char *name, uint64_t value);
-void json_number(struct json *json, const char *name, double value);            /* as few digits as read back the same */
+void json_number(struct json *json, const char *name, double value); /* as few digits as read back the same */
 void json_bool(struct json *json, const char *name, bool value);
 void json_null(struct json *json, const char *name);
 

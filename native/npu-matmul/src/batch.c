@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outputs are filled with a value before a job and looked at after it: drivers are known to report success for jobs that
- * never ran. For fp32 the value is a signalling NaN whose payload no fp16 operand can have, for int32 a number that
- * 16384 products cannot reach: one left is proof. An fp16 output could hold any bits, so there the job is run once more
- * over another value before it is called not run.
+ * Outputs are filled with a value before a job and looked at after it: drivers are known to report success for jobs
+ * that never ran. For fp32 the value is a signalling NaN whose payload no fp16 operand can have, for int32 a number
+ * that 16384 products cannot reach: one left is proof. An fp16 output could hold any bits, so there the job is run once
+ * more over another value before it is called not run.
  */
 #include "batch.h"
 
@@ -66,7 +66,8 @@ bool nm_batch_takes(const struct nm_batch *batch, const struct nm_piece *piece, 
         if (batch->pieces == 0)
                 return true;
         return batch->pieces < NM_BATCH_LISTS && batch->pieces < lists &&
-               batch->input_bytes + input_size(input) <= MOST_STAGED && batch->output_bytes + output_size(piece) <= MOST_STAGED &&
+               batch->input_bytes + input_size(input) <= MOST_STAGED &&
+               batch->output_bytes + output_size(piece) <= MOST_STAGED &&
                batch->weight_bytes + (size_t)piece->shape.n * piece->shape.k * 2 <= MOST_WEIGHTS &&
                batch->products + products(&piece->shape) <= MOST_PRODUCTS;
 }
@@ -94,7 +95,8 @@ struct poison {
         uint16_t fp16;
 };
 
-static const struct poison first_poison = {0x7FAAAAAA, 0xAAAAAAAA, 0x7DAA}, second_poison = {0x7F955555, 0xD5555555, 0x7D55};
+static const struct poison first_poison = {0x7FAAAAAA, 0xAAAAAAAA, 0x7DAA},
+                           second_poison = {0x7F955555, 0xD5555555, 0x7D55};
 
 static uint32_t word_of(const struct poison *poison, enum nm_type type)
 {
@@ -143,7 +145,8 @@ static int make_room(struct run *run, struct nm_error *why)
         int status = nm_staging(device, NM_STAGE_INPUT, run->batch->input_bytes, &run->input, why);
 
         status = status ? status : nm_staging(device, NM_STAGE_OUTPUT, run->batch->output_bytes, &run->output, why);
-        return status ? status : nm_staging(device, NM_STAGE_LISTS, run->batch->pieces * NM_LIST_STRIDE, &run->lists, why);
+        return status ? status
+                      : nm_staging(device, NM_STAGE_LISTS, run->batch->pieces * NM_LIST_STRIDE, &run->lists, why);
 }
 
 static void write_inputs(const struct run *run)
@@ -151,8 +154,8 @@ static void write_inputs(const struct run *run)
         for (size_t i = 0; i < run->batch->inputs; i++) {
                 const struct nm_input *input = &run->batch->input[i];
 
-                nm_pack_rows((char *)run->input->cpu + input->offset, input->from, input->rows, input->columns, input->ld,
-                             input->list_rows, input->list_columns, input->bytes);
+                nm_pack_rows((char *)run->input->cpu + input->offset, input->from, input->rows, input->columns,
+                             input->ld, input->list_rows, input->list_columns, input->bytes);
         }
 }
 
@@ -160,7 +163,8 @@ static void write_lists(struct run *run)
 {
         const struct nm_device *device = run->batch->device;
         const struct nm_switches *switches = &device->options.switches;
-        bool rdma = switches->rdma == NM_RDMA_AUTO ? device->backend->lists->rdma_by_default : switches->rdma == NM_RDMA_ON;
+        bool rdma =
+                switches->rdma == NM_RDMA_AUTO ? device->backend->lists->rdma_by_default : switches->rdma == NM_RDMA_ON;
 
         for (size_t i = 0; i < run->batch->pieces; i++) {
                 const struct nm_piece *piece = &run->batch->piece[i];
@@ -174,7 +178,8 @@ static void write_lists(struct run *run)
                 size_t count = nm_list_build(words, &piece->shape, &place, switches, rdma);
 
                 memcpy((char *)run->lists->cpu + offset, words, sizeof(words));
-                run->list[i] = (struct nm_list){run->lists->address + (uint32_t)offset, (uint32_t)count, rdma ? 0x1D : 0xD};
+                run->list[i] =
+                        (struct nm_list){run->lists->address + (uint32_t)offset, (uint32_t)count, rdma ? 0x1D : 0xD};
         }
 }
 
@@ -244,7 +249,8 @@ static size_t count_left(const struct run *run, const struct poison *poison, siz
         size_t all = 0;
 
         for (size_t i = run->batch->pieces; i-- > 0;) {
-                size_t left = left_over((const char *)run->output->cpu + run->batch->piece[i].output, &run->batch->piece[i], poison);
+                size_t left = left_over((const char *)run->output->cpu + run->batch->piece[i].output,
+                                        &run->batch->piece[i], poison);
 
                 if (left)
                         *at = i;
@@ -257,7 +263,9 @@ static int not_run(const struct run *run, size_t at, size_t left, struct nm_erro
 {
         const struct nm_piece *piece = &run->batch->piece[at];
 
-        return nm_fail(why, NM_NOT_RUN, "the driver reported completion, but list %zu of %zu (%ux%ux%u) left its output untouched: %zu elements of the job in all",
+        return nm_fail(why, NM_NOT_RUN,
+                       "the driver reported completion, but list %zu of %zu (%ux%ux%u) left its output untouched: %zu "
+                       "elements of the job in all",
                        at + 1, run->batch->pieces, piece->shape.m, piece->shape.k, piece->shape.n, left);
 }
 
@@ -278,7 +286,8 @@ static int run_watched(struct run *run, struct nm_error *why)
                 return status;
         again = count_left(run, &second_poison, &at);
         /* A result that happens to be the first value comes out again, in as many places. */
-        return again || count_left(run, &first_poison, &at) != left ? not_run(run, at, again ? again : left, why) : NM_OK;
+        return again || count_left(run, &first_poison, &at) != left ? not_run(run, at, again ? again : left, why)
+                                                                    : NM_OK;
 }
 
 static void deliver_sums(const struct nm_piece *piece, const void *from)

@@ -21,7 +21,8 @@ struct nm_checked {             /* what the list says */
         uint32_t next, next_amount;
 };
 
-/* `memory` holds what input, weights and output must lie within, each in one range. NM_INVALID with the word that is wrong. */
+/* `memory` holds what input, weights and output must lie within, each in one range. NM_INVALID with the word that is
+ * wrong. */
 int nm_list_check(const uint64_t *words, size_t count, const struct nm_range *memory, size_t ranges,
                   struct nm_checked *found, struct nm_error *why);
 

@@ -3,8 +3,8 @@
  * The back end `cpu`: threads that each take a share of C's columns. fp16 operands are summed in binary32, int8 exactly
  * and saturated to int32.
  *
- * A product of many rows goes over blocks of A, (NM_ROWS interleaved) floats that stay in the cache, and turns each panel of
- * B into floats once a block. A product of one row reads B as it lies, once.
+ * A product of many rows goes over blocks of A, (NM_ROWS interleaved) floats that stay in the cache, and turns each
+ * panel of B into floats once a block. A product of one row reads B as it lies, once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,11 @@ static int cpu_create(void *state, enum nm_type type, size_t n, size_t k, const 
 
         if (!o)
                 return nm_fail(why, NM_NO_MEMORY, "no memory for a matrix");
-        *o = (struct operand){.type = type, .n = n, .k = k, .padded_k = up(k, cpu->kernels->step), .panels = up(n, NM_PANEL) / NM_PANEL};
+        *o = (struct operand){.type = type,
+                              .n = n,
+                              .k = k,
+                              .padded_k = up(k, cpu->kernels->step),
+                              .panels = up(n, NM_PANEL) / NM_PANEL};
         if (type != NM_INT8_INT32)
                 o->padded_k = k;
         *bytes = o->panels * NM_PANEL * o->padded_k * in_bytes(type);
@@ -185,7 +189,8 @@ static void multiply_panels(void *arg, unsigned index, unsigned count)
         for (size_t p = first; p < last; p++) {
                 size_t columns = w->b->n - p * NM_PANEL < NM_PANEL ? w->b->n - p * NM_PANEL : NM_PANEL;
 
-                floats_from_halves(panel, (const uint16_t *)w->b->data + (p * w->b->padded_k + w->k0) * NM_PANEL, w->k * NM_PANEL);
+                floats_from_halves(panel, (const uint16_t *)w->b->data + (p * w->b->padded_k + w->k0) * NM_PANEL,
+                                   w->k * NM_PANEL);
                 for (size_t y = 0; y < w->m; y += NM_ROWS) {
                         unsigned rows = (unsigned)(w->m - y < NM_ROWS ? w->m - y : NM_ROWS);
                         float *c = (float *)w->c + y * w->ldc + p * NM_PANEL, tile[NM_ROWS * NM_PANEL];
@@ -213,7 +218,8 @@ static void multiply_row(void *arg, unsigned index, unsigned count)
         for (size_t p = first; p < last; p++) {
                 size_t columns = w->b->n - p * NM_PANEL < NM_PANEL ? w->b->n - p * NM_PANEL : NM_PANEL;
 
-                w->kernels->fp16_row(w->k, w->packed, (const uint16_t *)w->b->data + p * w->b->padded_k * NM_PANEL, sums);
+                w->kernels->fp16_row(w->k, w->packed, (const uint16_t *)w->b->data + p * w->b->padded_k * NM_PANEL,
+                                     sums);
                 memcpy((float *)w->c + p * NM_PANEL, sums, columns * sizeof(float));
         }
 }
@@ -231,8 +237,8 @@ static int one_row(struct cpu *cpu, struct work *w, const void *a, struct nm_err
 }
 
 /* `c`: floats, `ldc` apart. */
-static int multiply_fp16(struct cpu *cpu, const struct operand *o, size_t m, const uint16_t *a, size_t lda, float *c, size_t ldc,
-                         struct nm_error *why)
+static int multiply_fp16(struct cpu *cpu, const struct operand *o, size_t m, const uint16_t *a, size_t lda, float *c,
+                         size_t ldc, struct nm_error *why)
 {
         struct work w = {.kernels = cpu->kernels, .b = o, .lda = lda, .ldc = ldc, .c = c};
         size_t strips = up(m < BLOCK_M ? m : BLOCK_M, NM_ROWS) * BLOCK_K;
@@ -257,8 +263,8 @@ static int multiply_fp16(struct cpu *cpu, const struct operand *o, size_t m, con
         return NM_OK;
 }
 
-static int multiply_to_half(struct cpu *cpu, const struct operand *o, size_t m, const uint16_t *a, size_t lda, uint16_t *c,
-                            size_t ldc, struct nm_error *why)
+static int multiply_to_half(struct cpu *cpu, const struct operand *o, size_t m, const uint16_t *a, size_t lda,
+                            uint16_t *c, size_t ldc, struct nm_error *why)
 {
         size_t most = m < BLOCK_M ? m : BLOCK_M;
         float *floats = o->n <= SIZE_MAX / most / sizeof(float) ? malloc(most * o->n * sizeof(float)) : NULL;
@@ -313,24 +319,27 @@ static void multiply_int8_panels(void *arg, unsigned index, unsigned count)
                         unsigned rows = (unsigned)(w->m - y < INT8_ROWS ? w->m - y : INT8_ROWS);
                         int32_t tile[INT8_ROWS * NM_PANEL];
 
-                        w->kernels->int8_rows(padded, (const char *)w->packed + y * padded * element, padded, panel, tile, rows);
+                        w->kernels->int8_rows(padded, (const char *)w->packed + y * padded * element, padded, panel,
+                                              tile, rows);
                         for (unsigned r = 0; r < rows; r++) {
                                 size_t at = (y + r) * w->ldc + p * NM_PANEL;
 
                                 if (!sums)
                                         memcpy((int32_t *)w->c + at, tile + r * NM_PANEL, columns * sizeof(int32_t));
                                 for (size_t x = 0; sums && x < columns; x++)
-                                        ((int64_t *)w->c)[at + x] = tile[r * NM_PANEL + x] + (w->add ? ((int64_t *)w->c)[at + x] : 0);
+                                        ((int64_t *)w->c)[at + x] =
+                                                tile[r * NM_PANEL + x] + (w->add ? ((int64_t *)w->c)[at + x] : 0);
                         }
                 }
         }
 }
 
-static int multiply_int8(struct cpu *cpu, const struct operand *o, size_t m, const int8_t *a, size_t lda, int32_t *c, size_t ldc,
-                         struct nm_error *why)
+static int multiply_int8(struct cpu *cpu, const struct operand *o, size_t m, const int8_t *a, size_t lda, int32_t *c,
+                         size_t ldc, struct nm_error *why)
 {
         struct work w = {.kernels = cpu->kernels, .b = o, .lda = lda, .ldc = ldc};
-        size_t block = o->k <= BLOCK_K_INT8 / 4 ? 128 : 32, rows = m < block ? m : block;       /* about 4 MiB of A at a time */
+        size_t block = o->k <= BLOCK_K_INT8 / 4 ? 128 : 32,
+               rows = m < block ? m : block; /* about 4 MiB of A at a time */
         size_t most = o->k < BLOCK_K_INT8 ? up(o->k, cpu->kernels->step) : BLOCK_K_INT8;
         int64_t *sums = o->k > BLOCK_K_INT8 ? malloc(rows * o->n * sizeof(*sums)) : NULL;
 

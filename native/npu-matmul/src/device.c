@@ -150,7 +150,8 @@ void nm_close(struct nm_device *device)
         free(device);
 }
 
-int nm_staging(struct nm_device *device, enum nm_staging stage, size_t bytes, struct nm_buffer **buffer, struct nm_error *why)
+int nm_staging(struct nm_device *device, enum nm_staging stage, size_t bytes, struct nm_buffer **buffer,
+               struct nm_error *why)
 {
         static const enum nm_use uses[] = {NM_USE_INPUT, NM_USE_OUTPUT, NM_USE_LISTS};
         struct nm_buffer **place;

@@ -34,7 +34,8 @@ void nm_pack_rows(void *to, const void *from, size_t rows, size_t columns, size_
                 }
 }
 
-void nm_unpack_rows(void *to, const void *from, size_t rows, size_t columns, size_t ld, size_t padded_rows, size_t bytes)
+void nm_unpack_rows(void *to, const void *from, size_t rows, size_t columns, size_t ld, size_t padded_rows,
+                    size_t bytes)
 {
         size_t whole = columns * bytes / ATOM, rest = columns * bytes % ATOM;
 
@@ -50,7 +51,8 @@ void nm_unpack_rows(void *to, const void *from, size_t rows, size_t columns, siz
                                 memcpy(row + s * ATOM, (const char *)from + (s * padded_rows + y) * ATOM, ATOM);
                 }
         for (size_t y = 0; rest && y < rows; y++)
-                memcpy((char *)to + y * ld * bytes + whole * ATOM, (const char *)from + (whole * padded_rows + y) * ATOM, rest);
+                memcpy((char *)to + y * ld * bytes + whole * ATOM,
+                       (const char *)from + (whole * padded_rows + y) * ATOM, rest);
 }
 
 void nm_pack_kernels(void *to, const void *from, size_t n, size_t k, size_t ld, size_t padded_n, size_t padded_k,

@@ -33,7 +33,8 @@ uint32_t nm_data_banks(const struct nm_shape *shape, const struct nm_switches *s
         return banks;
 }
 
-static void put_cna(struct writer *w, const struct nm_shape *s, const struct nm_place *at, const struct nm_switches *switches)
+static void put_cna(struct writer *w, const struct nm_shape *s, const struct nm_place *at,
+                    const struct nm_switches *switches)
 {
         uint32_t bytes = nm_input_bytes(s->type), fp16 = s->type != NM_INT8_INT32;
         uint32_t precision = fp16 ? PRECISION_FP16 : PRECISION_INT8;
@@ -95,7 +96,8 @@ static uint32_t data_format(enum nm_type type)
 
 static void put_dpu(struct writer *w, const struct nm_shape *s, const struct nm_place *at)
 {
-        uint32_t atoms = nm_kernel_group(s->type) * nm_output_bytes(s->type) / 16;      /* 16-byte atoms a kernel group makes */
+        uint32_t atoms =
+                nm_kernel_group(s->type) * nm_output_bytes(s->type) / 16; /* 16-byte atoms a kernel group makes */
         uint32_t e = atoms - 1, surface = at->rows_out ? 1 : s->m;
         uint32_t notch = at->rows_out ? s->n * nm_output_bytes(s->type) / 16 - 1 : 0;
 
@@ -133,7 +135,8 @@ static void put_dpu(struct writer *w, const struct nm_shape *s, const struct nm_
 /* The DPU's read side, switched off: what Mesa's driver programs too. */
 static void put_rdma(struct writer *w, const struct nm_shape *s, const struct nm_switches *switches)
 {
-        static const uint16_t unused[] = {RDMA_SRC_BASE_ADDR, RDMA_BRDMA_CFG, RDMA_BS_BASE_ADDR, RDMA_NRDMA_CFG, RDMA_BN_BASE_ADDR};
+        static const uint16_t unused[] = {RDMA_SRC_BASE_ADDR, RDMA_BRDMA_CFG, RDMA_BS_BASE_ADDR, RDMA_NRDMA_CFG,
+                                          RDMA_BN_BASE_ADDR};
         uint32_t mode = RDMA_BURST | RDMA_MRDMA_DISABLED | (s->type == NM_FP16_FP16 ? RDMA_FP16 : 0);
 
         w->target = TARGET_RDMA;

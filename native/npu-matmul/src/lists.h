@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The register list of one product: a 1×1 convolution whose input is M high, 1 wide and K channels deep, with N kernels.
+ * The register list of one product: a 1×1 convolution whose input is M high, 1 wide and K channels deep, with N
+ * kernels.
  */
 #ifndef NM_LISTS_H
 #define NM_LISTS_H
@@ -18,7 +19,8 @@ struct nm_shape {               /* as the NPU sees it, padding included */
 
 struct nm_place {               /* addresses as the NPU sees them, 16-byte aligned */
         uint32_t input, weights, output;
-        bool rows_in, rows_out; /* A, C row-major rather than in the native layout (section 3.7 of the model, untried on boards) */
+        bool rows_in, rows_out; /* A, C row-major rather than in the native layout (section 3.7 of the model, untried on
+                                   boards) */
 };
 
 enum { NM_WORDS_PLAIN = 108, NM_WORDS_RDMA = 126, NM_TAIL = 4 };

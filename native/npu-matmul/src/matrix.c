@@ -11,7 +11,8 @@ static int check(const struct nm_device *device, enum nm_type type, size_t n, si
         if (!device)
                 return nm_fail(why, NM_INVALID, "device is NULL");
         if ((unsigned)type > NM_INT8_INT32)
-                return nm_fail(why, NM_INVALID, "type is %u: expected NM_FP16_FP32, NM_FP16_FP16 or NM_INT8_INT32", (unsigned)type);
+                return nm_fail(why, NM_INVALID, "type is %u: expected NM_FP16_FP32, NM_FP16_FP16 or NM_INT8_INT32",
+                               (unsigned)type);
         if (n < 1 || n > NM_MOST_SIZE)
                 return nm_fail(why, NM_INVALID, "n is %zu: expected 1 to 16777216", n);
         if (k < 1 || k > NM_MOST_SIZE)
@@ -31,8 +32,10 @@ static void pack(struct nm_matrix *matrix, const void *b, size_t ldb)
         for (uint32_t chunk = 0; chunk < plan->k_cut.pieces; chunk++)
                 for (uint32_t slice = 0; slice < plan->n_cut.pieces; slice++) {
                         size_t n0 = (size_t)slice * plan->n_cut.size, k0 = (size_t)chunk * plan->k_cut.size;
-                        uint32_t n = nm_piece(plan->n_cut, plan->padded_n, slice), k = nm_piece(plan->k_cut, plan->padded_k, chunk);
-                        size_t real_n = plan->n - n0 < n ? plan->n - n0 : n, real_k = plan->k - k0 < k ? plan->k - k0 : k;
+                        uint32_t n = nm_piece(plan->n_cut, plan->padded_n, slice),
+                                 k = nm_piece(plan->k_cut, plan->padded_k, chunk);
+                        size_t real_n = plan->n - n0 < n ? plan->n - n0 : n,
+                               real_k = plan->k - k0 < k ? plan->k - k0 : k;
 
                         nm_pack_kernels((char *)matrix->weights.cpu + nm_plan_weight_offset(plan, chunk, slice),
                                         (const char *)b + (n0 * ldb + k0) * bytes, real_n, real_k, ldb, n, k, bytes,
@@ -48,7 +51,8 @@ static int make_resident(struct nm_matrix *matrix, const void *b, size_t ldb, st
 
         matrix->bytes = nm_plan_weight_bytes(&matrix->plan);
         if (matrix->bytes > UINT32_MAX)
-                return nm_fail(why, NM_ADDRESS, "a matrix of %zu bytes does not fit into 32 bits of address", matrix->bytes);
+                return nm_fail(why, NM_ADDRESS, "a matrix of %zu bytes does not fit into 32 bits of address",
+                               matrix->bytes);
         status = lists->create(device->state, matrix->bytes, NM_USE_WEIGHTS, &matrix->weights, why);
         if (status)
                 return status;
@@ -79,7 +83,8 @@ int nm_matrix_create(struct nm_device *device, enum nm_type type, size_t n, size
         made->device = device;
         made->plan = nm_plan_matrix(type, n, k);
         if (device->backend->whole)
-                status = device->backend->whole->create(device->state, type, n, k, b, ldb, &made->whole, &made->bytes, why);
+                status = device->backend->whole->create(device->state, type, n, k, b, ldb, &made->whole, &made->bytes,
+                                                        why);
         else
                 status = make_resident(made, b, ldb, why);
         if (status) {

@@ -95,7 +95,8 @@ static int model_create(void *state, size_t size, enum nm_use use, struct nm_buf
         memmove(model->blocks + index + 1, model->blocks + index, (model->count - index) * sizeof(*model->blocks));
         model->blocks[index] = (struct block){address, rounded, cpu};
         model->count++;
-        *buffer = (struct nm_buffer){.cpu = cpu, .address = address, .size = size, .handle = address / PAGE + 1, .mapped = rounded};
+        *buffer = (struct nm_buffer){
+                .cpu = cpu, .address = address, .size = size, .handle = address / PAGE + 1, .mapped = rounded};
         return NM_OK;
 }
 

@@ -94,13 +94,17 @@ static int read_cna(const struct nm_core *core, struct product *p, struct nm_err
         REFUSE_UNLESS(size2 >> 16 == 0x101 && p->n && p->n <= MOST_N && p->n % p->group == 0, "WEIGHT_SIZE2", size2);
         REFUSE_UNLESS(cna(core, CNA_DATA_SIZE2) == 1, "DATA_SIZE2", cna(core, CNA_DATA_SIZE2));
         REFUSE_UNLESS(cna(core, CNA_DATA_SIZE3) == p->m, "DATA_SIZE3", cna(core, CNA_DATA_SIZE3));
-        REFUSE_UNLESS(cna(core, CNA_WEIGHT_SIZE0) == p->n * p->k * p->bytes, "WEIGHT_SIZE0", cna(core, CNA_WEIGHT_SIZE0));
+        REFUSE_UNLESS(cna(core, CNA_WEIGHT_SIZE0) == p->n * p->k * p->bytes, "WEIGHT_SIZE0",
+                      cna(core, CNA_WEIGHT_SIZE0));
         REFUSE_UNLESS(cna(core, CNA_WEIGHT_SIZE1) == p->k * p->bytes, "WEIGHT_SIZE1", cna(core, CNA_WEIGHT_SIZE1));
         REFUSE_UNLESS(!(cbuf & ~0xFFu) && banks >= 1 && (cbuf >> 4) >= 1 && banks + (cbuf >> 4) <= CBUF_BANKS &&
-                      (uint64_t)p->m * p->k * p->bytes <= (uint64_t)banks * CBUF_BANK_BYTES, "banks of CBUF_CON0", cbuf);
-        REFUSE_UNLESS(cna(core, CNA_CBUF_CON1) == (p->k * p->bytes + 63) / 64, "entries of CBUF_CON1", cna(core, CNA_CBUF_CON1));
+                              (uint64_t)p->m * p->k * p->bytes <= (uint64_t)banks * CBUF_BANK_BYTES,
+                      "banks of CBUF_CON0", cbuf);
+        REFUSE_UNLESS(cna(core, CNA_CBUF_CON1) == (p->k * p->bytes + 63) / 64, "entries of CBUF_CON1",
+                      cna(core, CNA_CBUF_CON1));
         REFUSE_UNLESS(cna(core, CNA_CVT_CON0) == CVT_BYPASSED, "conversion of the input", cna(core, CNA_CVT_CON0));
-        REFUSE_UNLESS(cna(core, CNA_PAD_CON0) == 0 && cna(core, CNA_PAD_CON1) == 0, "padding of the input", cna(core, CNA_PAD_CON0));
+        REFUSE_UNLESS(cna(core, CNA_PAD_CON0) == 0 && cna(core, CNA_PAD_CON1) == 0, "padding of the input",
+                      cna(core, CNA_PAD_CON0));
         REFUSE_UNLESS(cna(core, CNA_DCOMP_CTRL) == 0, "compressed weights", cna(core, CNA_DCOMP_CTRL));
         p->input = cna(core, CNA_FEATURE_DATA_ADDR);
         p->weights = cna(core, CNA_DCOMP_ADDR0);
@@ -115,13 +119,16 @@ static int read_cna(const struct nm_core *core, struct product *p, struct nm_err
 static int read_core(const struct nm_core *core, const struct product *p, struct nm_error *why)
 {
         uint32_t misc = core->core[(CORE_MISC_CFG & 0xFFF) / 4];
-        uint32_t height = core->core[(CORE_DATAOUT_SIZE_0 & 0xFFF) / 4], channels = core->core[(CORE_DATAOUT_SIZE_1 & 0xFFF) / 4];
+        uint32_t height = core->core[(CORE_DATAOUT_SIZE_0 & 0xFFF) / 4],
+                 channels = core->core[(CORE_DATAOUT_SIZE_1 & 0xFFF) / 4];
 
-        REFUSE_UNLESS(misc >> 8 == (p->fp16 ? PRECISION_FP16 : PRECISION_INT8) && !(misc & 0xFE) && (!p->fp16 || misc & 1),
+        REFUSE_UNLESS(misc >> 8 == (p->fp16 ? PRECISION_FP16 : PRECISION_INT8) && !(misc & 0xFE) &&
+                              (!p->fp16 || misc & 1),
                       "MISC_CFG", misc);
         REFUSE_UNLESS(height == (p->m - 1) << 16, "DATAOUT_SIZE_0", height);
         REFUSE_UNLESS(channels == p->n - 1, "DATAOUT_SIZE_1", channels);
-        REFUSE_UNLESS(core->core[(CORE_CLIP_TRUNCATE & 0xFFF) / 4] == 0, "CLIP_TRUNCATE", core->core[(CORE_CLIP_TRUNCATE & 0xFFF) / 4]);
+        REFUSE_UNLESS(core->core[(CORE_CLIP_TRUNCATE & 0xFFF) / 4] == 0, "CLIP_TRUNCATE",
+                      core->core[(CORE_CLIP_TRUNCATE & 0xFFF) / 4]);
         return NM_OK;
 }
 
@@ -137,8 +144,8 @@ static int read_dpu(const struct nm_core *core, struct product *p, struct nm_err
         p->to_half = out == PRECISION_FP16;
         p->out_bytes = p->to_half ? 2 : 4;
         REFUSE_UNLESS(scale == (p->to_half ? OUT_FP32_TO_FP16 | 1 : 1), "OUT_CVT_SCALE", scale);
-        REFUSE_UNLESS(dpu(core, DPU_OUT_CVT_OFFSET) == 0 && dpu(core, DPU_OUT_CVT_SHIFT) == 0, "conversion of the output",
-                      dpu(core, DPU_OUT_CVT_SHIFT));
+        REFUSE_UNLESS(dpu(core, DPU_OUT_CVT_OFFSET) == 0 && dpu(core, DPU_OUT_CVT_SHIFT) == 0,
+                      "conversion of the output", dpu(core, DPU_OUT_CVT_SHIFT));
         REFUSE_UNLESS(dpu(core, DPU_BS_CFG) == BS_BYPASSED, "BS stage", dpu(core, DPU_BS_CFG));
         REFUSE_UNLESS(dpu(core, DPU_BN_CFG) == BS_BYPASSED, "BN stage", dpu(core, DPU_BN_CFG));
         REFUSE_UNLESS(dpu(core, DPU_EW_CFG) == EW_BYPASSED, "EW stage", dpu(core, DPU_EW_CFG));
@@ -156,7 +163,8 @@ static int read_dpu(const struct nm_core *core, struct product *p, struct nm_err
         REFUSE_UNLESS(notch == (p->out_notch << 16 | p->out_notch), "DATA_CUBE_NOTCH", notch);
         s = p->group * p->out_bytes / 16;
         REFUSE_UNLESS(ow == ((s - 1) << 8 | (s - 1) << 5 | (s - 1) << 2 | 2), "size_e of BS_OW_CFG", ow);
-        REFUSE_UNLESS(dpu(core, DPU_SURFACE_ADD) == (p->out_surface * s) << 4, "SURFACE_ADD", dpu(core, DPU_SURFACE_ADD));
+        REFUSE_UNLESS(dpu(core, DPU_SURFACE_ADD) == (p->out_surface * s) << 4, "SURFACE_ADD",
+                      dpu(core, DPU_SURFACE_ADD));
         return NM_OK;
 }
 
@@ -167,7 +175,8 @@ static int read_rdma(const struct nm_core *core, const struct product *p, struct
 
         REFUSE_UNLESS(r[(RDMA_S_POINTER & 0xFFF) / 4] == S_POINTER_PING_PONG, "RDMA S_POINTER", r[1]);
         REFUSE_UNLESS(mode & RDMA_MRDMA_DISABLED, "RDMA runs and its MRDMA is not disabled", mode);
-        REFUSE_UNLESS(r[(RDMA_ERDMA_CFG & 0xFFF) / 4] & 1, "RDMA runs and its ERDMA is not disabled", r[(RDMA_ERDMA_CFG & 0xFFF) / 4]);
+        REFUSE_UNLESS(r[(RDMA_ERDMA_CFG & 0xFFF) / 4] & 1, "RDMA runs and its ERDMA is not disabled",
+                      r[(RDMA_ERDMA_CFG & 0xFFF) / 4]);
         REFUSE_UNLESS(r[(RDMA_BRDMA_CFG & 0xFFF) / 4] == 0 && r[(RDMA_NRDMA_CFG & 0xFFF) / 4] == 0, "RDMA operands",
                       r[(RDMA_BRDMA_CFG & 0xFFF) / 4]);
         REFUSE_UNLESS(r[(RDMA_CUBE_HEIGHT & 0xFFF) / 4] == p->m - 1 && r[(RDMA_CUBE_CHANNEL & 0xFFF) / 4] == p->n - 1 &&
@@ -184,7 +193,8 @@ static bool atom_address(uint32_t base, int64_t atoms, uint32_t *address)
         return where >= 0 && where <= INT64_C(0xFFFFFFF0);
 }
 
-static int read_feature(const struct product *p, const struct nm_model_memory *memory, uint8_t *rows, struct nm_error *why)
+static int read_feature(const struct product *p, const struct nm_model_memory *memory, uint8_t *rows,
+                        struct nm_error *why)
 {
         uint32_t atoms = p->k * p->bytes / 16, address;
 
@@ -254,7 +264,8 @@ static int write_group(const struct output *o, struct nm_error *why)
 
         for (uint32_t y = 0; y < p->m; y++)
                 for (uint32_t i = 0; i < atoms; i++) {
-                        int64_t atom = (int64_t)y * (1 + p->out_notch) + (int64_t)(o->n / per_atom + i) * p->out_surface;
+                        int64_t atom =
+                                (int64_t)y * (1 + p->out_notch) + (int64_t)(o->n / per_atom + i) * p->out_surface;
                         void *data = NULL;
 
                         if (atom_address(p->output, atom, &address))
@@ -276,8 +287,8 @@ static void store(const struct product *p, uint8_t *atoms, size_t index, float s
                 memcpy(atoms + index * 4, &sum, 4);
 }
 
-static int multiply_fp16(const struct nm_core *core, const struct product *p, const uint8_t *rows, const uint8_t *weights,
-                         struct output *out, struct nm_error *why)
+static int multiply_fp16(const struct nm_core *core, const struct product *p, const uint8_t *rows,
+                         const uint8_t *weights, struct output *out, struct nm_error *why)
 {
         float *a = malloc(((size_t)p->m + 1) * p->k * sizeof(float)), *b = a ? a + (size_t)p->m * p->k : NULL;
         int status = a ? NM_OK : nm_fail(why, NM_NO_MEMORY, "no memory for the model");
@@ -317,7 +328,9 @@ static int multiply_int8(const struct product *p, const uint8_t *rows, const uin
                                 memcpy(b + block * 32, kernel_block(p, weights, out->n + i, block), 32);
                         for (uint32_t y = 0; y < p->m; y++) {
                                 int64_t sum = sum_int8((const int8_t *)rows + (size_t)y * p->k, b, p->k);
-                                int32_t stored = (int32_t)(sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum);
+                                int32_t stored = (int32_t)(sum > INT32_MAX   ? INT32_MAX
+                                                           : sum < INT32_MIN ? INT32_MIN
+                                                                             : sum);
 
                                 if (sum >= INT64_C(1) << 33 || sum < -(INT64_C(1) << 33)) {
                                         free(b);
@@ -332,7 +345,8 @@ static int multiply_int8(const struct product *p, const uint8_t *rows, const uin
         return status;
 }
 
-static int execute(const struct nm_core *core, const struct nm_model_memory *memory, uint32_t enable, struct nm_error *why)
+static int execute(const struct nm_core *core, const struct nm_model_memory *memory, uint32_t enable,
+                   struct nm_error *why)
 {
         struct product p = {0};
         struct output out = {.p = &p, .memory = memory};
@@ -353,7 +367,8 @@ static int execute(const struct nm_core *core, const struct nm_model_memory *mem
                 return hang(why, "the weights are not in memory", p.weights);
         rows = malloc((size_t)p.m * p.k * p.bytes);
         out.atoms = malloc((size_t)p.m * p.group * p.out_bytes);
-        status = rows && out.atoms ? read_feature(&p, memory, rows, why) : nm_fail(why, NM_NO_MEMORY, "no memory for the model");
+        status = rows && out.atoms ? read_feature(&p, memory, rows, why)
+                                   : nm_fail(why, NM_NO_MEMORY, "no memory for the model");
         if (!status && p.fp16)
                 status = multiply_fp16(core, &p, rows, weights, &out, why);
         else if (!status)
@@ -374,7 +389,8 @@ static int read_words(struct nm_core *core, const uint8_t *words, const struct n
                 value = (uint32_t)(word >> 16);
                 offset = (uint32_t)word & 0xFFFF;
                 if (tail == 2) {
-                        REFUSE_UNLESS(target == TARGET_MARK && !value && !offset, "no mark before the enable word", target);
+                        REFUSE_UNLESS(target == TARGET_MARK && !value && !offset, "no mark before the enable word",
+                                      target);
                 } else if (tail == 1) {
                         REFUSE_UNLESS(target == TARGET_ENABLE && offset == PC_OPERATION_ENABLE && value == list->enable,
                                       "the last word does not enable what the list says", value);
@@ -397,8 +413,10 @@ int nm_core_run(struct nm_core *core, const struct nm_model_memory *memory, cons
         int status;
 
         REFUSE_UNLESS(list->address % 16 == 0, "address of the list", list->address);
-        REFUSE_UNLESS(list->words >= 4 && list->words % 2 == 0 && list->words <= 4096, "words of the list", list->words);
-        REFUSE_UNLESS(list->enable == ENABLE_PLAIN || list->enable == (ENABLE_PLAIN | ENABLE_RDMA), "operations enabled", list->enable);
+        REFUSE_UNLESS(list->words >= 4 && list->words % 2 == 0 && list->words <= 4096, "words of the list",
+                      list->words);
+        REFUSE_UNLESS(list->enable == ENABLE_PLAIN || list->enable == (ENABLE_PLAIN | ENABLE_RDMA),
+                      "operations enabled", list->enable);
         words = memory->at(memory->context, list->address, (size_t)list->words * 8, false);
         REFUSE_UNLESS(words, "the list is not in memory", list->address);
         status = read_words(core, words, list, why);

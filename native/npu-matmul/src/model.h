@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A functional model of one RK3588 NPU core: what CNA, CORE and DPU do with the registers that a list sets, for 1×1
- * convolutions of fp16 and int8. It knows no time. It is made from what is known of the hardware, so that it agrees with
- * a list proves the list consistent, not the silicon.
+ * convolutions of fp16 and int8. It knows no time. It is made from what is known of the hardware, so that it agrees
+ * with a list proves the list consistent, not the silicon.
  *
  * - int8: sums are exact; a sum that 34 bits cannot hold is a hang, one that 32 bits cannot hold saturates.
  * - fp16: products are exact, sums are kept in binary64 and rounded once to binary32 (NM_SUM_WIDE, as the wide

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products: cut into lists, gathered into jobs. Sums over chunks of K are taken here: fp16 operands in binary32, int8 in
- * 64 bits, at the end saturated to int32.
+ * Products: cut into lists, gathered into jobs. Sums over chunks of K are taken here: fp16 operands in binary32, int8
+ * in 64 bits, at the end saturated to int32.
  */
 #include <stdlib.h>
 
@@ -17,9 +17,11 @@ static int check(const struct nm_request *r, struct nm_error *why)
         if (!r->a || !r->c)
                 return nm_fail(why, NM_INVALID, "%s is NULL", r->a ? "c" : "a");
         if (r->lda < r->matrix->plan.k)
-                return nm_fail(why, NM_INVALID, "lda is %zu: expected at least k, which is %zu", r->lda, r->matrix->plan.k);
+                return nm_fail(why, NM_INVALID, "lda is %zu: expected at least k, which is %zu", r->lda,
+                               r->matrix->plan.k);
         if (r->ldc < r->matrix->plan.n)
-                return nm_fail(why, NM_INVALID, "ldc is %zu: expected at least n, which is %zu", r->ldc, r->matrix->plan.n);
+                return nm_fail(why, NM_INVALID, "ldc is %zu: expected at least n, which is %zu", r->ldc,
+                               r->matrix->plan.n);
         return NM_OK;
 }
 
@@ -48,7 +50,9 @@ static void deliver_sums(const struct nm_request *r, const void *sums)
                 for (size_t x = 0; x < plan->n; x++) {
                         int64_t sum = ((const int64_t *)sums)[y * plan->n + x];
 
-                        ((int32_t *)r->c)[y * r->ldc + x] = (int32_t)(sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum);
+                        ((int32_t *)r->c)[y * r->ldc + x] = (int32_t)(sum > INT32_MAX   ? INT32_MAX
+                                                                      : sum < INT32_MIN ? INT32_MIN
+                                                                                        : sum);
                 }
         }
 }
@@ -68,7 +72,9 @@ static int add_chunk(struct nm_batch *batch, const struct nm_request *r, void *s
 {
         const struct nm_plan *plan = &r->matrix->plan;
         size_t k0 = (size_t)chunk * plan->k_cut.size, bytes = nm_input_bytes(plan->type);
-        size_t out = !sums ? nm_output_bytes(plan->type) : plan->type == NM_INT8_INT32 ? sizeof(int64_t) : sizeof(float);
+        size_t out = !sums                         ? nm_output_bytes(plan->type)
+                     : plan->type == NM_INT8_INT32 ? sizeof(int64_t)
+                                                   : sizeof(float);
         uint32_t k = nm_piece(plan->k_cut, plan->padded_k, chunk);
         struct nm_input input = {
                 .from = (const char *)r->a + (row * r->lda + k0) * bytes, .ld = r->lda, .rows = rows,
@@ -101,7 +107,8 @@ static int add_request(struct nm_batch *batch, const struct nm_request *r, void 
 
         for (uint32_t tile = 0; tile < cut.pieces; tile++)
                 for (uint32_t chunk = 0; chunk < plan->k_cut.pieces && !status; chunk++)
-                        status = add_chunk(batch, r, sums, (size_t)tile * cut.size, nm_piece(cut, (uint32_t)r->m, tile), chunk, why);
+                        status = add_chunk(batch, r, sums, (size_t)tile * cut.size, nm_piece(cut, (uint32_t)r->m, tile),
+                                           chunk, why);
         return status;
 }
 
@@ -136,7 +143,8 @@ static int run_whole(struct nm_device *device, const struct nm_request *requests
         for (size_t i = 0; i < count && !status; i++) {
                 const struct nm_request *r = &requests[i];
 
-                status = device->backend->whole->multiply(device->state, r->matrix->whole, r->m, r->a, r->lda, r->c, r->ldc, why);
+                status = device->backend->whole->multiply(device->state, r->matrix->whole, r->m, r->a, r->lda, r->c,
+                                                          r->ldc, why);
                 device->counters.submissions++;
         }
         return status;
@@ -159,7 +167,8 @@ int nm_multiply_all(const struct nm_request *requests, size_t count, struct nm_e
                         return nm_fail(why, NM_INVALID, "request %zu is for another device than the first", i);
         }
         device = requests[0].matrix->device;
-        return device->backend->whole ? run_whole(device, requests, count, why) : run_lists(device, requests, count, why);
+        return device->backend->whole ? run_whole(device, requests, count, why)
+                                      : run_lists(device, requests, count, why);
 }
 
 int nm_multiply(struct nm_matrix *matrix, size_t m, const void *a, size_t lda, void *c, size_t ldc,

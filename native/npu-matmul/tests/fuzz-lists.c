@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hostile register lists under the checker and the model: neither may leave the declared memory, whatever the words say, and
- * a list that the checker passes must run.
+ * Hostile register lists under the checker and the model: neither may leave the declared memory, whatever the words
+ * say, and a list that the checker passes must run.
  *
- * The entry point is libFuzzer's (clang -fsanitize=fuzzer,address -DLIBFUZZER); without, main() mutates good lists from a
- * seed: fuzz-lists [ROUNDS [SEED]].
+ * The entry point is libFuzzer's (clang -fsanitize=fuzzer,address -DLIBFUZZER); without, main() mutates good lists from
+ * a seed: fuzz-lists [ROUNDS [SEED]].
  */
 #include "check.h"
 #include "expect.h"
@@ -67,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef LIBFUZZER
 static uint32_t interesting(uint64_t *seed)
 {
-        static const uint32_t values[] = {0, 1, 0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x0FFFFFFF, 0x08000000, 0x2000, 0x3FFF, 0x4000, BASE, BASE + MEMORY - 16};
+        static const uint32_t values[] = {0,          1,      0xFFFFFFFF, 0x7FFFFFFF, 0x80000000, 0x0FFFFFFF,
+                                          0x08000000, 0x2000, 0x3FFF,     0x4000,     BASE,       BASE + MEMORY - 16};
 
         return expect_random(seed) % 2 ? values[expect_random(seed) % 12] : (uint32_t)expect_random(seed);
 }
@@ -83,7 +84,9 @@ static void mutate(uint64_t *words, size_t *count, uint64_t *seed)
         case 2: words[i] = words[j]; words[j] = word; break;
         case 3: *count = 1 + expect_random(seed) % *count; break;
         case 4: words[i] = expect_random(seed) << 32 ^ expect_random(seed); break;
-        default: words[i] = (word & ~(UINT64_C(0xFFFFFFFF) << 16)) | (uint64_t)(((word >> 16) + 1) & 0xFFFFFFFF) << 16; break;
+        default:
+                words[i] = (word & ~(UINT64_C(0xFFFFFFFF) << 16)) | (uint64_t)(((word >> 16) + 1) & 0xFFFFFFFF) << 16;
+                break;
         }
 }
 
@@ -93,10 +96,12 @@ int main(int argc, char **argv)
         uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) | 1 : 4;
 
         for (unsigned long round = 0; round < rounds; round++) {
-                struct nm_shape shape = {(enum nm_type)(expect_random(&seed) % 3), expect_between(&seed, 1, 9), 32 * expect_between(&seed, 1, 4),
-                                         32 * expect_between(&seed, 1, 3)};
-                struct nm_place place = {BASE, BASE + 0x4000, BASE + 0x8000, expect_random(&seed) & 1, expect_random(&seed) & 1};
-                struct nm_switches switches = {.grains = expect_random(&seed) % 2 ? 0 : 77, .int8_qd = expect_random(&seed) & 1};
+                struct nm_shape shape = {(enum nm_type)(expect_random(&seed) % 3), expect_between(&seed, 1, 9),
+                                         32 * expect_between(&seed, 1, 4), 32 * expect_between(&seed, 1, 3)};
+                struct nm_place place = {BASE, BASE + 0x4000, BASE + 0x8000, expect_random(&seed) & 1,
+                                         expect_random(&seed) & 1};
+                struct nm_switches switches = {.grains = expect_random(&seed) % 2 ? 0 : 77,
+                                               .int8_qd = expect_random(&seed) & 1};
                 uint64_t words[NM_WORDS_RDMA];
                 bool rdma = expect_random(&seed) & 1;
                 size_t count = nm_list_build(words, &shape, &place, &switches, rdma);
@@ -104,7 +109,8 @@ int main(int argc, char **argv)
                 good += (unsigned long)run(words, count, rdma ? 0x1D : 0xD);
                 for (uint64_t n = 1 + expect_random(&seed) % 4; n; n--)
                         mutate(words, &count, &seed);
-                changed_good += (unsigned long)run(words, count, expect_random(&seed) % 8 ? (rdma ? 0x1D : 0xD) : (uint32_t)expect_random(&seed));
+                changed_good += (unsigned long)run(
+                        words, count, expect_random(&seed) % 8 ? (rdma ? 0x1D : 0xD) : (uint32_t)expect_random(&seed));
         }
         printf("%lu lists as built ran; of %lu changed ones %lu\n", good, rounds, changed_good);
         free(memory);

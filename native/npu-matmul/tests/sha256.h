@@ -29,7 +29,8 @@ static inline void sha_block(uint32_t h[8], const uint8_t *p)
         uint32_t w[64], v[8];
 
         for (int i = 0; i < 16; i++)
-                w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
+                w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 |
+                       p[4 * i + 3];
         for (int i = 16; i < 64; i++)
                 w[i] = w[i - 16] + (sha_turn(w[i - 15], 7) ^ sha_turn(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
                        (sha_turn(w[i - 2], 17) ^ sha_turn(w[i - 2], 19) ^ w[i - 2] >> 10);
@@ -50,7 +51,8 @@ static inline void sha_block(uint32_t h[8], const uint8_t *p)
 
 static inline void sha256_hex(const void *data, size_t size, char hex[65])
 {
-        uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+        uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
         const uint8_t *p = data;
         uint8_t last[128] = {0};
         size_t rest = size % 64, end = rest < 56 ? 64 : 128;

@@ -15,10 +15,13 @@ static void passes(void)
         uint64_t seed = 7;
 
         for (int i = 0; i < 2000; i++) {
-                struct nm_switches switches = {.int8_banks = expect_random(&seed) & 1 ? NM_BANKS_EXACT : NM_BANKS_SPARE};
-                struct nm_shape shape = {(enum nm_type)(expect_random(&seed) % 3), 0, 32 * expect_between(&seed, 1, 512), 32 * expect_between(&seed, 1, 256)};
-                struct nm_place place = {16 * expect_between(&seed, 0, 1 << 24), 16 * expect_between(&seed, 0, 1 << 20), 16 * expect_between(&seed, 0, 1 << 20),
-                                         expect_random(&seed) & 1, expect_random(&seed) & 1};
+                struct nm_switches switches = {.int8_banks =
+                                                       expect_random(&seed) & 1 ? NM_BANKS_EXACT : NM_BANKS_SPARE};
+                struct nm_shape shape = {(enum nm_type)(expect_random(&seed) % 3), 0,
+                                         32 * expect_between(&seed, 1, 512), 32 * expect_between(&seed, 1, 256)};
+                struct nm_place place = {16 * expect_between(&seed, 0, 1 << 24), 16 * expect_between(&seed, 0, 1 << 20),
+                                         16 * expect_between(&seed, 0, 1 << 20), expect_random(&seed) & 1,
+                                         expect_random(&seed) & 1};
                 uint64_t words[NM_WORDS_RDMA];
                 struct nm_checked found;
                 struct nm_error why = {""};
@@ -29,9 +32,15 @@ static void passes(void)
                 while (nm_data_banks(&shape, &switches) >= CBUF_BANKS);
                 count = nm_list_build(words, &shape, &place, &switches, expect_random(&seed) & 1);
                 EXPECT(!nm_list_check(words, count, &everywhere, 1, &found, &why), "%s", why.text);
-                EXPECT(found.shape.type == shape.type && found.shape.m == shape.m && found.shape.k == shape.k && found.shape.n == shape.n, "shape");
-                EXPECT(found.place.input == place.input && found.place.output == place.output && found.place.weights == place.weights, "addresses");
-                EXPECT(found.data_banks == nm_data_banks(&shape, &switches) && found.grains == shape.m + 1 && !found.chained, "banks, grains");
+                EXPECT(found.shape.type == shape.type && found.shape.m == shape.m && found.shape.k == shape.k &&
+                               found.shape.n == shape.n,
+                       "shape");
+                EXPECT(found.place.input == place.input && found.place.output == place.output &&
+                               found.place.weights == place.weights,
+                       "addresses");
+                EXPECT(found.data_banks == nm_data_banks(&shape, &switches) && found.grains == shape.m + 1 &&
+                               !found.chained,
+                       "banks, grains");
         }
 }
 
@@ -42,7 +51,8 @@ static bool free_to_change(uint64_t word, unsigned bit)
 
         if (bit < 16 || bit >= 48 || word >> 48 == TARGET_ENABLE)
                 return false;
-        return ((offset == CNA_FEATURE_DATA_ADDR || offset == CNA_DCOMP_ADDR0 || offset == DPU_DST_BASE_ADDR) && bit >= 20) ||
+        return ((offset == CNA_FEATURE_DATA_ADDR || offset == CNA_DCOMP_ADDR0 || offset == DPU_DST_BASE_ADDR) &&
+                bit >= 20) ||
                (offset == CNA_CONV_CON2 && bit >= 20 && bit < 30) || (offset == CORE_MISC_CFG && bit == 16);
 }
 
@@ -63,7 +73,8 @@ static void every_bit(void)
                         if (free_to_change(before, bit))
                                 continue;
                         words[i] ^= UINT64_C(1) << bit;
-                        EXPECT(nm_list_check(words, count, &everywhere, 1, &found, &why) == NM_INVALID, "word %zu bit %u passes", i, bit);
+                        EXPECT(nm_list_check(words, count, &everywhere, 1, &found, &why) == NM_INVALID,
+                               "word %zu bit %u passes", i, bit);
                         EXPECT(why.text[0], "no text");
                         words[i] = before;
                         seen++;
@@ -76,7 +87,8 @@ static void refused(const uint64_t *words, size_t count, struct nm_range range, 
         struct nm_checked found;
         struct nm_error why = {""};
 
-        EXPECT(nm_list_check(words, count, &range, 1, &found, &why) == NM_INVALID && strstr(why.text, text), "'%s' lacks '%s'", why.text, text);
+        EXPECT(nm_list_check(words, count, &range, 1, &found, &why) == NM_INVALID && strstr(why.text, text),
+               "'%s' lacks '%s'", why.text, text);
 }
 
 static void says_what(void)
@@ -96,7 +108,9 @@ static void says_what(void)
         right = (struct nm_range){0x1010, 0x10000};
         refused(words, count, right, "input");
         nm_list_chain(words, count, 0x8000, 126);
-        EXPECT(!nm_list_check(words, count, &everywhere, 1, &found, NULL) && found.chained && found.next == 0x8000 && found.next_amount == 64, "chain");
+        EXPECT(!nm_list_check(words, count, &everywhere, 1, &found, NULL) && found.chained && found.next == 0x8000 &&
+                       found.next_amount == 64,
+               "chain");
         words[0] = nm_word(TARGET_DPU, 0x4008, 0xE);
         refused(words, count, everywhere, "word 0 writes 0x4008");
 }

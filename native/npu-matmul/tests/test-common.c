@@ -34,16 +34,32 @@ static void roundings(void)
                 float from;
                 uint16_t to;
         } known[] = {
-                {0.0f, 0}, {-0.0f, 0x8000}, {1.0f, 0x3C00}, {65504.0f, 0x7BFF}, {65519.996f, 0x7BFF}, {65520.0f, 0x7C00}, {1e30f, 0x7C00},
-                {-1e30f, 0xFC00}, {0x1p-24f, 1}, {0x1p-25f, 0}, {0x1.8p-24f, 2}, {0x1.000002p-25f, 1}, {1.0f + 0x1p-11f, 0x3C00},
-                {1.0f + 0x1.8p-10f, 0x3C02}, {0x1.ff8p-15f, 0x3FF}, {0x1.ffcp-15f, 0x400}, {0x1.fffp-15f, 0x400}, {0x1p-14f, 0x400},
+                {0.0f, 0},
+                {-0.0f, 0x8000},
+                {1.0f, 0x3C00},
+                {65504.0f, 0x7BFF},
+                {65519.996f, 0x7BFF},
+                {65520.0f, 0x7C00},
+                {1e30f, 0x7C00},
+                {-1e30f, 0xFC00},
+                {0x1p-24f, 1},
+                {0x1p-25f, 0},
+                {0x1.8p-24f, 2},
+                {0x1.000002p-25f, 1},
+                {1.0f + 0x1p-11f, 0x3C00},
+                {1.0f + 0x1.8p-10f, 0x3C02},
+                {0x1.ff8p-15f, 0x3FF},
+                {0x1.ffcp-15f, 0x400},
+                {0x1.fffp-15f, 0x400},
+                {0x1p-14f, 0x400},
         };
         uint64_t seed = 5;
         static float random[4099];
         static uint16_t vector[4099];
 
         for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-                EXPECT(half_from_float(known[i].from) == known[i].to, "%a gives %04x", (double)known[i].from, half_from_float(known[i].from));
+                EXPECT(half_from_float(known[i].from) == known[i].to, "%a gives %04x", (double)known[i].from,
+                       half_from_float(known[i].from));
         for (int round = 0; round < 100; round++) {
                 for (size_t i = 0; i < 4099; i++) {
                         uint32_t bits = (uint32_t)expect_random(&seed);
@@ -54,14 +70,17 @@ static void roundings(void)
                 }
                 halves_from_floats(vector, random, 4099);
                 for (size_t i = 0; i < 4099; i++)
-                        EXPECT(vector[i] == half_from_float(random[i]), "%a: %04x, in plain C %04x", (double)random[i], vector[i], half_from_float(random[i]));
+                        EXPECT(vector[i] == half_from_float(random[i]), "%a: %04x, in plain C %04x", (double)random[i],
+                               vector[i], half_from_float(random[i]));
         }
 }
 
 static void json(void)
 {
-        static const char wanted[] = "{\"a\\\"b\": \"line\\nend\\u0001\", \"bytes\": \"\xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBDz\", \"list\": [1, -2, null, {}, [], "
-                                     "18446744073709551615], \"half\": 0.5, \"third\": 0.33333333333333331, \"nan\": null, \"yes\": true, \"none\": null}\n";
+        static const char wanted[] = "{\"a\\\"b\": \"line\\nend\\u0001\", \"bytes\": "
+                                     "\"\xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBDz\", \"list\": [1, -2, null, {}, [], "
+                                     "18446744073709551615], \"half\": 0.5, \"third\": 0.33333333333333331, \"nan\": "
+                                     "null, \"yes\": true, \"none\": null}\n";
         char text[400] = "";
         FILE *file = fmemopen(text, sizeof(text), "w");
         struct json json = {.file = file};

@@ -55,7 +55,8 @@ static void arguments(const char *backend)
         EXPECT(!nm_open(&options, &device, &why) && !nm_open(&options, &other, &why), "%s", why.text);
         REFUSED(nm_matrix_create(device, NM_FP16_FP32, 0, 64, b, 64, &matrix, &why), NM_INVALID, "n is 0");
         EXPECT(!matrix, "matrix is set");
-        REFUSED(nm_matrix_create(device, NM_FP16_FP32, 64, 16777217, b, 64, &matrix, &why), NM_INVALID, "k is 16777217");
+        REFUSED(nm_matrix_create(device, NM_FP16_FP32, 64, 16777217, b, 64, &matrix, &why), NM_INVALID,
+                "k is 16777217");
         REFUSED(nm_matrix_create(device, NM_FP16_FP32, 64, 64, b, 63, &matrix, &why), NM_INVALID, "ldb is 63");
         REFUSED(nm_matrix_create(device, NM_FP16_FP32, 64, 64, NULL, 64, &matrix, &why), NM_INVALID, "b is NULL");
         REFUSED(nm_matrix_create(device, (enum nm_type)7, 64, 64, b, 64, &matrix, &why), NM_INVALID, "type is 7");
@@ -69,7 +70,8 @@ static void arguments(const char *backend)
         REFUSED(nm_multiply(matrix, 1, NULL, 64, c, 64, &why), NM_INVALID, "a is NULL");
         REFUSED(nm_multiply(matrix, 1, a, 64, NULL, 64, &why), NM_INVALID, "c is NULL");
         REFUSED(nm_multiply(NULL, 1, a, 64, c, 64, &why), NM_INVALID, "matrix is NULL");
-        REFUSED(nm_multiply_all((struct nm_request[]){{matrix, 1, a, 64, c, 64}, {second, 1, a, 64, c, 64}}, 2, &why), NM_INVALID, "another device");
+        REFUSED(nm_multiply_all((struct nm_request[]){{matrix, 1, a, 64, c, 64}, {second, 1, a, 64, c, 64}}, 2, &why),
+                NM_INVALID, "another device");
         EXPECT(!nm_multiply_all(NULL, 0, &why), "none is not an error");
         EXPECT(!nm_multiply(matrix, 1, a, 64, c, 64, &why), "still usable: %s", why.text);
         nm_matrix_destroy(matrix);
@@ -107,9 +109,12 @@ static void counts(void)
         EXPECT(!nm_open(&options, &device, &why), "%s", why.text);
         for (int i = 0; i < 2; i++)
                 EXPECT(!nm_matrix_create(device, NM_FP16_FP32, 64, 64, b, 64, &matrix[i], &why), "%s", why.text);
-        EXPECT(!nm_multiply_all((struct nm_request[]){{matrix[0], 1, a, 64, c[0], 64}, {matrix[1], 1, a, 64, c[1], 64}}, 2, &why), "%s", why.text);
+        EXPECT(!nm_multiply_all((struct nm_request[]){{matrix[0], 1, a, 64, c[0], 64}, {matrix[1], 1, a, 64, c[1], 64}},
+                                2, &why),
+               "%s", why.text);
         nm_counters(device, &n);
-        EXPECT(n.submissions == 1 && n.lists == 2, "%llu submissions, %llu lists", (unsigned long long)n.submissions, (unsigned long long)n.lists);
+        EXPECT(n.submissions == 1 && n.lists == 2, "%llu submissions, %llu lists", (unsigned long long)n.submissions,
+               (unsigned long long)n.lists);
         EXPECT(n.padded_rows == 3, "%llu rows of padding: the input of both is one", (unsigned long long)n.padded_rows);
         for (int i = 0; i < 2; i++)
                 nm_matrix_destroy(matrix[i]);

@@ -22,9 +22,11 @@ static void number(uint8_t *to, size_t count, size_t bytes)
 
 static void rows(size_t bytes, uint64_t *seed)
 {
-        size_t c2 = 16 / bytes, m = expect_between(seed, 1, 13), k = expect_between(seed, 1, 90), ld = k + expect_between(seed, 0, 3);
+        size_t c2 = 16 / bytes, m = expect_between(seed, 1, 13), k = expect_between(seed, 1, 90),
+               ld = k + expect_between(seed, 0, 3);
         size_t list_m = m + expect_between(seed, 0, 3), list_k = (k + 31) / 32 * 32;
-        uint8_t *from = malloc(m * ld * bytes), *packed = malloc(list_m * list_k * bytes), *back = calloc(m * ld, bytes);
+        uint8_t *from = malloc(m * ld * bytes), *packed = malloc(list_m * list_k * bytes),
+                *back = calloc(m * ld, bytes);
         static const uint8_t zero[4];
 
         number(from, m * ld, bytes);
@@ -40,7 +42,8 @@ static void rows(size_t bytes, uint64_t *seed)
                 }
         nm_unpack_rows(back, packed, m, k, ld, list_m, bytes);
         for (size_t y = 0; y < m; y++) {
-                EXPECT(!memcmp(back + y * ld * bytes, from + y * ld * bytes, k * bytes), "C row %zu of %zux%zu", y, m, k);
+                EXPECT(!memcmp(back + y * ld * bytes, from + y * ld * bytes, k * bytes), "C row %zu of %zux%zu", y, m,
+                       k);
                 for (size_t x = k; x < ld; x++)
                         EXPECT(!memcmp(back + (y * ld + x) * bytes, zero, bytes), "past the end of row %zu", y);
         }
@@ -53,7 +56,8 @@ static void kernels(size_t bytes, size_t group, uint64_t *seed)
 {
         size_t n = expect_between(seed, 1, 100), k = expect_between(seed, 1, 200), ld = k + expect_between(seed, 0, 3);
         size_t list_n = (n + group - 1) / group * group, list_k = (k + 31) / 32 * 32, used = 0;
-        uint8_t *from = malloc(n * ld * bytes), *packed = malloc(list_n * list_k * bytes), *hit = calloc(list_n * list_k, 1);
+        uint8_t *from = malloc(n * ld * bytes), *packed = malloc(list_n * list_k * bytes),
+                *hit = calloc(list_n * list_k, 1);
         static const uint8_t zero[4];
 
         number(from, n * ld, bytes);
@@ -87,21 +91,26 @@ static void one_row_is_plain(void)
 static void cuts(uint64_t *seed)
 {
         enum nm_type type = (enum nm_type)(expect_random(seed) % 3);
-        size_t n = expect_between(seed, 1, 70000), k = expect_between(seed, 1, 70000), m = expect_between(seed, 1, 3000), at = 0;
+        size_t n = expect_between(seed, 1, 70000), k = expect_between(seed, 1, 70000),
+               m = expect_between(seed, 1, 3000), at = 0;
         struct nm_plan plan = nm_plan_matrix(type, n, k);
         struct nm_switches switches = {.rows = expect_random(seed) & 1 ? NM_ROWS_PADDED : NM_ROWS_AS_GIVEN,
                                        .int8_banks = expect_random(seed) & 1 ? NM_BANKS_EXACT : NM_BANKS_SPARE};
         struct nm_cut row_cut = nm_plan_rows(&plan, m, &switches);
         uint32_t rows_left = (uint32_t)m;
 
-        EXPECT(plan.padded_n % nm_kernel_group(type) == 0 && plan.padded_n >= n && plan.padded_n < n + nm_kernel_group(type), "padded n");
+        EXPECT(plan.padded_n % nm_kernel_group(type) == 0 && plan.padded_n >= n &&
+                       plan.padded_n < n + nm_kernel_group(type),
+               "padded n");
         EXPECT(plan.padded_k % 32 == 0 && plan.padded_k >= k && plan.padded_k < k + 32, "padded k");
         for (uint32_t chunk = 0; chunk < plan.k_cut.pieces; chunk++)
                 for (uint32_t slice = 0; slice < plan.n_cut.pieces; slice++) {
-                        uint32_t list_k = nm_piece(plan.k_cut, plan.padded_k, chunk), list_n = nm_piece(plan.n_cut, plan.padded_n, slice);
+                        uint32_t list_k = nm_piece(plan.k_cut, plan.padded_k, chunk),
+                                 list_n = nm_piece(plan.n_cut, plan.padded_n, slice);
 
                         EXPECT(list_k >= 32 && list_k <= MOST_K && list_k % 32 == 0, "chunk of %u", list_k);
-                        EXPECT(list_n && list_n <= MOST_N && list_n % nm_kernel_group(type) == 0, "slice of %u", list_n);
+                        EXPECT(list_n && list_n <= MOST_N && list_n % nm_kernel_group(type) == 0, "slice of %u",
+                               list_n);
                         EXPECT(nm_plan_weight_offset(&plan, chunk, slice) == at && at % 64 == 0, "offset %zu", at);
                         at += (size_t)list_k * list_n * nm_input_bytes(type);
                 }

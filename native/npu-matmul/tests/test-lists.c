@@ -55,18 +55,35 @@ static void worked_values(void)
         static const struct {
                 uint32_t offset, a, b, c, d;
         } rows[] = {
-                {0x100C, 0x120, 0x120, 0x120, 0}, {0x1010, 0x50, 0x20, 0x20, 0x50}, {0x1020, 0x10004, 0x10001, 0x10001, 0x10004},
-                {0x1024, 0x1F0020, 0x2FF0300, 0x2FF0300, 0x3F0040}, {0x102C, 4, 1, 1, 4}, {0x1030, 0x400, 0x120000, 0x300000, 0x800},
-                {0x1034, 0x40, 0x600, 0x600, 0x40}, {0x1038, 0x1010010, 0x1010300, 0x1010800, 0x1010020},
-                {0x1040, 0xB1, 0xB1, 0xB1, 0xB1}, {0x1044, 1, 0x18, 0x18, 1}, {0x1080, 0, 0xFFFFFFD, 0xFFFFFFD, 0},
-                {0x3010, 0x201, 0x201, 0x201, 0}, {0x3014, 0x30000, 0, 0, 0x30000}, {0x3018, 0xF, 0x2FF, 0x7FF, 0x1F},
-                {0x4010, 0xA8000002, 0xA8000002, 0x48000002, 0x80000000}, {0x4024, 0x40, 0x10, 0x10, 0x40}, {0x4034, 3, 0, 0, 3},
-                {0x403C, 0xF000F, 0x2FF02FF, 0x7FF07FF, 0x1F001F}, {0x4050, 0x36E, 0x36E, 0x126, 0x7FE},
-                {0x4058, 0xF, 0x2FF, 0x7FF, 0x1F}, {0x405C, 0x30000, 0, 0, 0x30000}, {0x4084, 1, 1, 0x10001, 1},
+                {0x100C, 0x120, 0x120, 0x120, 0},
+                {0x1010, 0x50, 0x20, 0x20, 0x50},
+                {0x1020, 0x10004, 0x10001, 0x10001, 0x10004},
+                {0x1024, 0x1F0020, 0x2FF0300, 0x2FF0300, 0x3F0040},
+                {0x102C, 4, 1, 1, 4},
+                {0x1030, 0x400, 0x120000, 0x300000, 0x800},
+                {0x1034, 0x40, 0x600, 0x600, 0x40},
+                {0x1038, 0x1010010, 0x1010300, 0x1010800, 0x1010020},
+                {0x1040, 0xB1, 0xB1, 0xB1, 0xB1},
+                {0x1044, 1, 0x18, 0x18, 1},
+                {0x1080, 0, 0xFFFFFFD, 0xFFFFFFD, 0},
+                {0x3010, 0x201, 0x201, 0x201, 0},
+                {0x3014, 0x30000, 0, 0, 0x30000},
+                {0x3018, 0xF, 0x2FF, 0x7FF, 0x1F},
+                {0x4010, 0xA8000002, 0xA8000002, 0x48000002, 0x80000000},
+                {0x4024, 0x40, 0x10, 0x10, 0x40},
+                {0x4034, 3, 0, 0, 3},
+                {0x403C, 0xF000F, 0x2FF02FF, 0x7FF07FF, 0x1F001F},
+                {0x4050, 0x36E, 0x36E, 0x126, 0x7FE},
+                {0x4058, 0xF, 0x2FF, 0x7FF, 0x1F},
+                {0x405C, 0x30000, 0, 0, 0x30000},
+                {0x4084, 1, 1, 0x10001, 1},
                 {0x40C0, 0x100, 0x40, 0x20, 0x200},
         };
         static const struct nm_shape shapes[] = {
-                {NM_FP16_FP32, 4, 32, 16}, {NM_FP16_FP32, 1, 768, 768}, {NM_FP16_FP16, 1, 768, 2048}, {NM_INT8_INT32, 4, 64, 32},
+                {NM_FP16_FP32, 4, 32, 16},
+                {NM_FP16_FP32, 1, 768, 768},
+                {NM_FP16_FP16, 1, 768, 2048},
+                {NM_INT8_INT32, 4, 64, 32},
         };
         struct nm_switches exact = {.int8_banks = NM_BANKS_EXACT};
 
@@ -92,10 +109,12 @@ static void switches(void)
         size_t count = nm_list_build(words, &fp16, &far_apart, &none, true);
 
         EXPECT(count == NM_WORDS_RDMA, "%zu words", count);
-        EXPECT(words[1] == nm_word(TARGET_RDMA, RDMA_S_POINTER, 0xE), "second word %#llx", (unsigned long long)words[1]);
+        EXPECT(words[1] == nm_word(TARGET_RDMA, RDMA_S_POINTER, 0xE), "second word %#llx",
+               (unsigned long long)words[1]);
         EXPECT(words[count - 1] == nm_word(TARGET_ENABLE, 8, 0x1D), "enable word");
         EXPECT(value_of(words, count, RDMA_FEATURE_MODE_CFG) == 0x7818, "0x5044 of fp16 output");
-        EXPECT(value_of(words, count, RDMA_CUBE_HEIGHT) == 3 && value_of(words, count, RDMA_CUBE_CHANNEL) == 31, "RDMA cube");
+        EXPECT(value_of(words, count, RDMA_CUBE_HEIGHT) == 3 && value_of(words, count, RDMA_CUBE_CHANNEL) == 31,
+               "RDMA cube");
         count = nm_list_build(words, &int8, &far_apart, &off, true);
         EXPECT(value_of(words, count, RDMA_FEATURE_MODE_CFG) == 0, "0x5044 switched to zero");
         EXPECT(value_of(words, count, CNA_CONV_CON2) == 9 << 4, "grains");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Whole products through the public interface, on the back end named by the first argument, against sums taken element by
- * element. Operands are small integers, so that every sum is exact in fp32 and a result is right or wrong.
+ * Whole products through the public interface, on the back end named by the first argument, against sums taken element
+ * by element. Operands are small integers, so that every sum is exact in fp32 and a result is right or wrong.
  */
 #include <string.h>
 
@@ -27,7 +27,8 @@ static size_t out_bytes(enum nm_type type)
 
 static int value(enum nm_type type, const void *data, size_t index)
 {
-        return type == NM_INT8_INT32 ? ((const int8_t *)data)[index] : (int)float_from_half(((const uint16_t *)data)[index]);
+        return type == NM_INT8_INT32 ? ((const int8_t *)data)[index]
+                                     : (int)float_from_half(((const uint16_t *)data)[index]);
 }
 
 static void *random_operand(enum nm_type type, size_t count, uint64_t *seed)
@@ -39,13 +40,16 @@ static void *random_operand(enum nm_type type, size_t count, uint64_t *seed)
                 if (type == NM_INT8_INT32)
                         ((int8_t *)data)[i] = (int8_t)expect_random(seed);
                 else
-                        ((uint16_t *)data)[i] = half_from_float((float)(int)(expect_random(seed) % spread) - (float)(spread / 2));
+                        ((uint16_t *)data)[i] =
+                                half_from_float((float)(int)(expect_random(seed) % spread) - (float)(spread / 2));
         return data;
 }
 
 static struct operands make(enum nm_type type, size_t m, size_t n, size_t k, uint64_t *seed)
 {
-        struct operands o = {type, m, n, k, k + expect_random(seed) % 5, k + expect_random(seed) % 5, n + expect_random(seed) % 5, 0, 0, 0};
+        struct operands o = {
+                type, m, n, k, k + expect_random(seed) % 5, k + expect_random(seed) % 5, n + expect_random(seed) % 5,
+                0,    0, 0};
 
         o.a = random_operand(type, m * o.lda, seed);
         o.b = random_operand(type, n * o.ldb, seed);
@@ -110,16 +114,18 @@ static void one(struct nm_device *device, enum nm_type type, size_t m, size_t n,
 
 static void shapes(struct nm_device *device, bool large, uint64_t *seed)
 {
-        static const size_t given[][3] = {      /* m, n, k */
-                {1, 1, 1}, {1, 16, 32}, {4, 16, 36}, {1, 64, 64}, {3, 33, 65}, {384, 40, 96}, {1, 8209, 40}, {5, 17, 16390}, {2, 3, 50000},
-                {1030, 7, 33}, {100, 12, 4096},
+        static const size_t given[][3] = {
+                /* m, n, k */
+                {1, 1, 1},     {1, 16, 32},    {4, 16, 36},   {1, 64, 64},   {3, 33, 65},     {384, 40, 96},
+                {1, 8209, 40}, {5, 17, 16390}, {2, 3, 50000}, {1030, 7, 33}, {100, 12, 4096},
         };
 
         for (int type = 0; type < 3; type++) {
                 for (size_t i = 0; i < (large ? sizeof(given) / sizeof(given[0]) : 5); i++)
                         one(device, (enum nm_type)type, given[i][0], given[i][1], given[i][2], seed);
                 for (size_t m = 1; m <= 9; m++)
-                        one(device, (enum nm_type)type, m, expect_between(seed, 1, 130), expect_between(seed, 1, 300), seed);
+                        one(device, (enum nm_type)type, m, expect_between(seed, 1, 130), expect_between(seed, 1, 300),
+                            seed);
         }
 }
 
@@ -175,13 +181,17 @@ static void saturates(struct nm_device *device)
 int main(int argc, char **argv)
 {
         static const struct nm_switches settings[] = {
-                {0}, {.rows = NM_ROWS_PADDED}, {.rdma = NM_RDMA_ON}, {.int8_banks = NM_BANKS_EXACT, .int8_qd = true, .grains = 40},
+                {0},
+                {.rows = NM_ROWS_PADDED},
+                {.rdma = NM_RDMA_ON},
+                {.int8_banks = NM_BANKS_EXACT, .int8_qd = true, .grains = 40},
         };
         uint64_t seed = 20261202;
         bool lists = argc > 1 && strcmp(argv[1], "cpu");
 
         for (size_t i = 0; i < (lists ? 4 : 1); i++) {
-                struct nm_options options = {.backend = argc > 1 ? argv[1] : NULL, .threads = 2, .switches = settings[i]};
+                struct nm_options options = {
+                        .backend = argc > 1 ? argv[1] : NULL, .threads = 2, .switches = settings[i]};
                 struct nm_device *device;
                 struct nm_error why = {""};
                 int status = nm_open(&options, &device, &why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Latency by shape: GFLOPS are 2·M·K·N, GB/s the resident weights, over the median. What the functional model needs says
- * nothing about an NPU, so of it only the lists are shown.
+ * Latency by shape: GFLOPS are 2·M·K·N, GB/s the resident weights, over the median. What the functional model needs
+ * says nothing about an NPU, so of it only the lists are shown.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +17,18 @@ static const struct {
         const char *what;
         struct tool_shape shape;
 } shapes[] = {
-        {"stories15M attention", {1, 288, 288}}, {"stories15M w1, w3", {1, 288, 768}}, {"stories15M w2", {1, 768, 288}},
+        {"stories15M attention", {1, 288, 288}},
+        {"stories15M w1, w3", {1, 288, 768}},
+        {"stories15M w2", {1, 768, 288}},
         {"stories15M classifier", {1, 288, 32000}},
-        {"stories110M attention", {1, 768, 768}}, {"stories110M w1, w3", {1, 768, 2048}}, {"stories110M w2", {1, 2048, 768}},
+        {"stories110M attention", {1, 768, 768}},
+        {"stories110M w1, w3", {1, 768, 2048}},
+        {"stories110M w2", {1, 2048, 768}},
         {"stories110M classifier", {1, 768, 32000}},
-        {"square", {128, 128, 128}}, {"square", {256, 256, 256}}, {"square", {512, 512, 512}}, {"square", {1024, 1024, 1024}},
+        {"square", {128, 128, 128}},
+        {"square", {256, 256, 256}},
+        {"square", {512, 512, 512}},
+        {"square", {1024, 1024, 1024}},
 };
 
 struct measured {
@@ -86,7 +93,8 @@ static int measure(const struct tool *tool, struct nm_device *device, enum nm_ty
 
         snprintf(why->text, sizeof(why->text), "no memory for operands of %zux%zux%zu", s->m, s->k, s->n);
         if (a && b && c) {
-                for (size_t i = 0; i < s->m * s->k * tool_in_bytes(type); i++)  /* small, never NaN: 0x3131 and the like */
+                for (size_t i = 0; i < s->m * s->k * tool_in_bytes(type);
+                     i++) /* small, never NaN: 0x3131 and the like */
                         ((uint8_t *)a)[i] = (uint8_t)(0x30 + i % 7);
                 for (size_t i = 0; i < s->n * s->k * tool_in_bytes(type); i++)
                         ((uint8_t *)b)[i] = (uint8_t)(0x30 + i % 5);
@@ -103,19 +111,20 @@ static int measure(const struct tool *tool, struct nm_device *device, enum nm_ty
         return status;
 }
 
-static void report(const struct tool *tool, struct json *json, const char *what, enum nm_type type, const struct tool_shape *s,
-                   const struct measured *m)
+static void report(const struct tool *tool, struct json *json, const char *what, enum nm_type type,
+                   const struct tool_shape *s, const struct measured *m)
 {
         double flops = 2.0 * (double)s->m * (double)s->k * (double)s->n;
         char shape[40];
 
         snprintf(shape, sizeof(shape), "%zux%zux%zu", s->m, s->k, s->n);
         if (!tool->json && m->runs)
-                printf("%-14s %-11s %9.3f %9.3f %9.3f %8.2f %6.2f\n", shape, tool_type_name(type), m->minimum * 1e3, m->median * 1e3,
-                       m->maximum * 1e3, flops / m->median * 1e-9, (double)m->bytes / m->median * 1e-9);
+                printf("%-14s %-11s %9.3f %9.3f %9.3f %8.2f %6.2f\n", shape, tool_type_name(type), m->minimum * 1e3,
+                       m->median * 1e3, m->maximum * 1e3, flops / m->median * 1e-9,
+                       (double)m->bytes / m->median * 1e-9);
         else if (!tool->json)
-                printf("%-14s %-11s %9s %9s %9s %8s %6s  %llu lists\n", shape, tool_type_name(type), "-", "-", "-", "-", "-",
-                       (unsigned long long)m->lists);
+                printf("%-14s %-11s %9s %9s %9s %8s %6s  %llu lists\n", shape, tool_type_name(type), "-", "-", "-", "-",
+                       "-", (unsigned long long)m->lists);
         fflush(stdout);
         if (!tool->json)
                 return;
@@ -181,7 +190,8 @@ int tool_bench(const struct tool *tool)
                 tool_describe(nm_info(device));
                 if (!strcmp(nm_info(device)->backend, "model"))
                         puts("A model has no speed: lists are counted, nothing is timed.");
-                printf("%-14s %-11s %9s %9s %9s %8s %6s\n", "MxKxN", "type", "min ms", "median ms", "max ms", "GFLOPS", "GB/s");
+                printf("%-14s %-11s %9s %9s %9s %8s %6s\n", "MxKxN", "type", "min ms", "median ms", "max ms", "GFLOPS",
+                       "GB/s");
         }
         status = run_all(tool, device, &json);
         if (tool->json) {

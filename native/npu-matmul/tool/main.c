@@ -132,7 +132,25 @@ static bool parse_shape(const char *text, struct tool_shape *shape)
         return true;
 }
 
-enum { BACKEND = 1, NODE, THREADS, TIMEOUT, JSON, QUICK, SEED, SHAPE, TYPE, SECONDS, ROWS, RDMA, BANKS, MRDMA, GRAINS, QD, HELP };
+enum {
+        BACKEND = 1,
+        NODE,
+        THREADS,
+        TIMEOUT,
+        JSON,
+        QUICK,
+        SEED,
+        SHAPE,
+        TYPE,
+        SECONDS,
+        ROWS,
+        RDMA,
+        BANKS,
+        MRDMA,
+        GRAINS,
+        QD,
+        HELP
+};
 
 static const struct option options[] = {
         {"backend", required_argument, NULL, BACKEND}, {"node", required_argument, NULL, NODE},
@@ -159,7 +177,9 @@ static int take_word(struct tool *tool, int option, const char *word)
         switch (option) {
         case TYPE: tool->type = (enum nm_type)index; break;
         case ROWS: tool->options.switches.rows = index ? NM_ROWS_PADDED : NM_ROWS_AS_GIVEN; break;
-        case RDMA: tool->options.switches.rdma = index == 0 ? NM_RDMA_AUTO : index == 1 ? NM_RDMA_OFF : NM_RDMA_ON; break;
+        case RDMA:
+                tool->options.switches.rdma = index == 0 ? NM_RDMA_AUTO : index == 1 ? NM_RDMA_OFF : NM_RDMA_ON;
+                break;
         case BANKS: tool->options.switches.int8_banks = index ? NM_BANKS_EXACT : NM_BANKS_SPARE; break;
         default: tool->options.switches.mrdma = index ? NM_MRDMA_ZERO : NM_MRDMA_DISABLED; break;
         }
@@ -168,7 +188,8 @@ static int take_word(struct tool *tool, int option, const char *word)
 
 static int take_number(struct tool *tool, int option, const char *text)
 {
-        static const unsigned long most[] = {[THREADS] = 1024, [TIMEOUT] = 3600000, [SEED] = 0xFFFFFFFF, [GRAINS] = 1023};
+        static const unsigned long most[] = {
+                [THREADS] = 1024, [TIMEOUT] = 3600000, [SEED] = 0xFFFFFFFF, [GRAINS] = 1023};
         char expected[48];
         unsigned long value;
 
@@ -199,10 +220,14 @@ static int take(struct tool *tool, int option, const char *value)
         case TYPE: case ROWS: case RDMA: case BANKS: case MRDMA:
                 return take_word(tool, option, value);
         case SHAPE:
-                return parse_shape(value, &tool->shape) ? TOOL_DONE : refuse("shape", value, "MxKxN, each from 1 to 16777216, as 1x768x2048");
+                return parse_shape(value, &tool->shape)
+                               ? TOOL_DONE
+                               : refuse("shape", value, "MxKxN, each from 1 to 16777216, as 1x768x2048");
         case SECONDS:
                 tool->seconds = strtod(value, &end);
-                return *end || !(tool->seconds > 0 && tool->seconds <= 3600) ? refuse("seconds", value, "above 0, at most 3600") : TOOL_DONE;
+                return *end || !(tool->seconds > 0 && tool->seconds <= 3600)
+                               ? refuse("seconds", value, "above 0, at most 3600")
+                               : TOOL_DONE;
         }
         fprintf(stderr, "npu-matmul: see npu-matmul --help\n");         /* getopt has named the option */
         return TOOL_REQUEST;
@@ -231,7 +256,8 @@ int main(int argc, char **argv)
                         return status;
         }
         if (optind + 1 != argc) {
-                fprintf(stderr, "npu-matmul: error: expected one command, found %d; see npu-matmul --help\n", argc - optind);
+                fprintf(stderr, "npu-matmul: error: expected one command, found %d; see npu-matmul --help\n",
+                        argc - optind);
                 return TOOL_REQUEST;
         }
         for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)

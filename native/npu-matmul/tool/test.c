@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of known shapes. Operands are small integers, so that every result is one exact number; a result is right when
- * C·r = A·(Bᵀ·r) modulo 2^64 for 64-bit random r (Freivalds 1977: a wrong row passes once in 2^32 or less often), which takes
- * no multiplication of matrices. Of a wrong row the first wrong element is looked up. Fractions are compared with binary64.
+ * Products of known shapes. Operands are small integers, so that every result is one exact number; a result is right
+ * when C·r = A·(Bᵀ·r) modulo 2^64 for 64-bit random r (Freivalds 1977: a wrong row passes once in 2^32 or less often),
+ * which takes no multiplication of matrices. Of a wrong row the first wrong element is looked up. Fractions are
+ * compared with binary64.
  */
 #include <math.h>
 #include <stdio.h>
@@ -100,7 +101,8 @@ static double sum(const struct test_case *t, const struct operands *o, size_t y,
 
         *magnitude = 0;
         for (size_t i = 0; i < t->shape.k; i++) {
-                double product = element(t->type, o->a, y * t->shape.k + i) * element(t->type, o->b, x * t->shape.k + i);
+                double product =
+                        element(t->type, o->a, y * t->shape.k + i) * element(t->type, o->b, x * t->shape.k + i);
 
                 total += product;
                 *magnitude += fabs(product);
@@ -112,7 +114,8 @@ static void say(char *text, size_t size, const struct test_case *t, const struct
 {
         double magnitude, expected = sum(t, o, y, x, &magnitude);
 
-        snprintf(text, size, "row %zu column %zu is %.9g, expected %.9g", y, x, result(t->type, o->c, y * t->shape.n + x), expected);
+        snprintf(text, size, "row %zu column %zu is %.9g, expected %.9g", y, x,
+                 result(t->type, o->c, y * t->shape.n + x), expected);
 }
 
 static bool row_right(const struct test_case *t, const struct operands *o, size_t y)
@@ -139,7 +142,9 @@ static bool integers_right(const struct test_case *t, const struct operands *o, 
         for (size_t x = 0; x < t->shape.n; x++) {
                 o->r[x] = (int64_t)tool_random(seed);
                 for (size_t i = 0; i < t->shape.k; i++)
-                        o->br[i] = (int64_t)((uint64_t)o->br[i] + (uint64_t)(int64_t)element(t->type, o->b, x * t->shape.k + i) * (uint64_t)o->r[x]);
+                        o->br[i] = (int64_t)((uint64_t)o->br[i] +
+                                             (uint64_t)(int64_t)element(t->type, o->b, x * t->shape.k + i) *
+                                                     (uint64_t)o->r[x]);
         }
         for (size_t y = 0; y < t->shape.m; y++) {
                 if (row_right(t, o, y))
@@ -195,8 +200,11 @@ static int run(const struct test_case *t, struct nm_device *device, uint64_t see
 {
         const struct tool_shape *s = &t->shape;
         struct operands o = {
-                malloc(s->m * s->k * tool_in_bytes(t->type)), malloc(s->n * s->k * tool_in_bytes(t->type)),
-                malloc(s->m * s->n * tool_out_bytes(t->type)), malloc(s->n * sizeof(int64_t)), malloc(s->k * sizeof(int64_t)),
+                malloc(s->m * s->k * tool_in_bytes(t->type)),
+                malloc(s->n * s->k * tool_in_bytes(t->type)),
+                malloc(s->m * s->n * tool_out_bytes(t->type)),
+                malloc(s->n * sizeof(int64_t)),
+                malloc(s->k * sizeof(int64_t)),
         };
         int status = NM_NO_MEMORY;
 
@@ -224,8 +232,8 @@ static void report(const struct tool *tool, struct json *json, const struct test
 
         snprintf(shape, sizeof(shape), "%zux%zux%zu", t->shape.m, t->shape.k, t->shape.n);
         if (!tool->json) {
-                printf("%-9s  %-11s  %-14s  %s%s%s\n", t->set, tool_type_name(t->type), shape, right ? "right" : "WRONG",
-                       *text ? (t->fractions && right ? ", " : "\n           ") : "", text);
+                printf("%-9s  %-11s  %-14s  %s%s%s\n", t->set, tool_type_name(t->type), shape,
+                       right ? "right" : "WRONG", *text ? (t->fractions && right ? ", " : "\n           ") : "", text);
                 fflush(stdout);
                 return;
         }
