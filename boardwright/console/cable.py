@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from boardwright.console.errors import ConsoleLost
 from boardwright.console.transport import Gap, Port
 
+_BURST_SECONDS = 0.1
+"""A burst ends with its cause: a full buffer, a busy host; it does not wait for the next byte."""
+
 
 @dataclass(frozen=True, slots=True)
 class Faults:
@@ -42,7 +45,7 @@ class BadCable:
         self._random = random.Random(seed)
         self._held = b""
         self._received = 0
-        self._burst_left = 0
+        self._burst_left, self._burst_at = 0, 0.0
         self._returned = False
 
     def read(self, seconds: float) -> bytes:
@@ -77,9 +80,12 @@ class BadCable:
 
     def _spoil(self, data: bytes) -> bytes:
         faults, spoiled = self._faults, bytearray()
+        if self._clock is not None and self._clock() > self._burst_at + _BURST_SECONDS:
+            self._burst_left = 0
         for byte in data:
             if faults.burst and self._random.random() < faults.burst:
                 self._burst_left = faults.burst_length
+                self._burst_at = self._clock() if self._clock is not None else 0.0
             chance = self._random.random()
             if self._burst_left:
                 self._burst_left -= 1

@@ -151,6 +151,16 @@ def milestone(line: str) -> tuple[str, Stage] | None:
     return None
 
 
+_WORDS = tuple(
+    {word for p in (*(f.pattern for f in _FAILURES), *(p for _, _, p in _MILESTONES)) for word in literals(p)}
+)
+
+
+def may_matter(text: str) -> bool:
+    """False when no line of ``text`` can be a failure or a milestone; far faster than looking at each."""
+    return any(word in text for word in _WORDS)
+
+
 LOGIN_PROMPT = bounded(r"(^|\n)[\w.-]{1,64} login: {0,2}\Z")
 PASSWORD_PROMPT = bounded(r"(^|\n)Password: {0,2}\Z")
 LOADER_PROMPT = bounded(r"(^|\n)([A-Z-]{0,20}=>|U-Boot>) {0,2}\Z")

@@ -53,13 +53,22 @@ class Session:
 
     def _set_up_carefully(self) -> None:
         self.careful = True
-        for line, told in ((shell.PIECE, None), (shell.NEWLINE, 1)):
-            answer = shell.PROMPT if told is None else _length(told)
-            if self.typist.ask(line, answer) is None:
-                raise self.verdict.unusable(f"the shell did not take the line {line!r}")
+        if not self._define_piece() or self.typist.ask(shell.NEWLINE, _length(1)) is None:
+            raise self.verdict.unusable("the shell took none of the lines that put a text together")
         if not self._put(shell.setup()) or not self.typist.line('eval "$c"', 3 * TRIES):
             raise self.verdict.unusable("the shell did not take our functions")
         self._careful_ready = True
+
+    def _define_piece(self) -> bool:
+        """The one function that everything else is put together with; it is there when it answers."""
+        for _ in range(3 * TRIES):
+            if self.typist.type(shell.PIECE):
+                self.channel.write("\n")
+                self.channel.find([shell.PROMPT], self.typist.patience)
+                if self.typist.ask("_p 0 ''", bounded(r"(^|\n)=\d{1,6}\n"), 4) is not None:
+                    return True
+            self.typist.resync(2)
+        return False
 
     def _put(self, text: str) -> bool:
         """Have ``text`` in the board's variable ``c``, and know it: lengths on the way, then a digest."""

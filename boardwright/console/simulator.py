@@ -82,7 +82,7 @@ class ScriptedBoard:
         self._typed = self._user_given = ""
         self._last = 0.0
         self._prompts = 0
-        self._put = ""
+        self._put, self._can_put = "", False
         self._number, self._result = -1, Result("", 0)
         self._flush_left = 1 if script.login_flush else 0
         self._echo = script.echo
@@ -276,7 +276,9 @@ class ScriptedBoard:
         elif line == shell.CLEAR:
             self._put = ""
             self._say("=0\n")
-        elif match := re.fullmatch(r"_p (\d+) '(.*)'", line):
+        elif line == shell.PIECE:
+            self._can_put = True
+        elif self._can_put and (match := re.fullmatch(r"_p (\d+) '(.*)'", line)):
             if int(match.group(1)) == len(self._put):
                 self._put += match.group(2).replace("'\"$n\"'", "\n").replace("'\\''", "'")
             self._say(f"={len(self._put)}\n")
@@ -286,7 +288,7 @@ class ScriptedBoard:
             self._run_put(int(match.group(1)), match.group(2))
         elif match := re.fullmatch(r"_g (\d+)", line):
             self._block(int(match.group(1)))
-        elif line and line not in (*shell.SETTINGS, *shell.FUNCTIONS, shell.PIECE, 'eval "$c"'):
+        elif line and line not in (*shell.SETTINGS, *shell.FUNCTIONS, 'eval "$c"'):
             self._say(f"sh: {line[:20]}: not found\n")
         self._prompt()
 

@@ -61,7 +61,7 @@ class Typist:
                 self.resync()
         return False
 
-    def resync(self, tries: int = TRIES) -> bool:
+    def resync(self, tries: int = 3 * TRIES) -> bool:
         """Drop a half-typed line and get a fresh prompt; bounded, tolerant of anything in between."""
         for _ in range(tries):
             self.channel.write(CTRL_C)

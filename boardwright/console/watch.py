@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from boardwright.console.patterns import MILESTONES, Finding, Severity, Stage, classify, milestone
+from boardwright.console.patterns import MILESTONES, Finding, Severity, Stage, classify, may_matter, milestone
 
 _LONGEST_LINE = 4096
 _RESET_AFTER = {
@@ -19,6 +19,7 @@ banner of its SPL's, and Axera's U-Boot starts BL31 itself (``axera_boot.c``).""
 _BANNERS = ("ddr", "spl", "u-boot")
 _LOOP = 3
 """So often the same banner is a loop, however little was passed in between."""
+_FEW = 4
 _CONTEXT = 12
 """Lines kept to show with an error."""
 
@@ -47,7 +48,8 @@ class Watch:
     def feed(self, text: str, seconds: float) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
         self._rest = self._rest[-_LONGEST_LINE:]
-        for line in lines:
+        matters = len(lines) < _FEW or may_matter("\n".join(lines))
+        for line in lines if matters else lines[-_CONTEXT:]:
             self._line(line, seconds)
         if self._rest.startswith("(initramfs)"):  # a prompt, so no line feed follows
             self._line(self._rest, seconds)
