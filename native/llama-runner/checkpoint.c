@@ -24,13 +24,15 @@ static int32_t word(const uint8_t *bytes, size_t index)
 
 static int wrong(struct fault *fault, const char *name, const char *field, int64_t value, const char *expected)
 {
-        return fault_set(fault, FAULT_REQUEST, "%s: %s is %" PRId64 ", expected %s: not a llama2.c checkpoint, or a damaged one",
-                         name, field, value, expected);
+        return fault_set(fault, FAULT_REQUEST,
+                         "%s: %s is %" PRId64 ", expected %s: not a llama2.c checkpoint, or a damaged one", name, field,
+                         value, expected);
 }
 
 static int read_shape(const uint8_t *words, const char *name, int version, struct checkpoint *to, struct fault *fault)
 {
-        static const char *const fields[] = {"dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len"};
+        static const char *const fields[] = {"dim",        "hidden_dim", "n_layers", "n_heads",
+                                             "n_kv_heads", "vocab_size", "seq_len"};
         int64_t v[7];
         struct shape *s = &to->shape;
 
@@ -131,7 +133,7 @@ static uint64_t lay_out_0(struct checkpoint *c)
                 place(c, &at, t, s->layers);
         c->norm_final = (size_t)at;
         add(&at, s->dim, 4);
-        add(&at, times(s->sequence, s->head / 2), 8);           /* two tables of the rotation, which is computed instead */
+        add(&at, times(s->sequence, s->head / 2), 8); /* two tables of the rotation, which is computed instead */
         if (s->shared_classifier)
                 c->tensors[TENSOR_CLASSIFIER] = c->tensors[TENSOR_EMBEDDING];
         else
@@ -170,7 +172,8 @@ static int read_header_2(const uint8_t *bytes, size_t size, const char *name, st
                 return wrong(fault, name, "size in bytes", (int64_t)size, "256 of header at least");
         version = word(bytes, 1);
         if (version != 2)
-                return wrong(fault, name, "version", version, "2 (int8), or a legacy file, which export.py writes with --version 0");
+                return wrong(fault, name, "version", version,
+                             "2 (int8), or a legacy file, which export.py writes with --version 0");
         c->version = 2;
         c->shape.shared_classifier = bytes[36];
         if (bytes[36] > 1)
@@ -205,11 +208,12 @@ int checkpoint_parse(const void *data, size_t size, const char *name, struct che
                 return status;
         expected = c->version ? lay_out_2(c) : lay_out_0(c);
         if (size != expected)
-                return fault_set(fault, FAULT_REQUEST,
-                                 "%s: %s by dim %zu, hidden_dim %zu, n_layers %zu, n_heads %zu, n_kv_heads %zu, vocab_size %zu, "
-                                 "seq_len %zu: size is %zu bytes, expected %" PRIu64 ": fetch or export it again", name,
-                                 size < expected ? "short" : "long", c->shape.dim, c->shape.hidden, c->shape.layers, c->shape.heads,
-                                 c->shape.kv_heads, c->shape.vocab, c->shape.sequence, size, expected);
+                return fault_set(
+                        fault, FAULT_REQUEST,
+                        "%s: %s by dim %zu, hidden_dim %zu, n_layers %zu, n_heads %zu, n_kv_heads %zu, vocab_size %zu, "
+                        "seq_len %zu: size is %zu bytes, expected %" PRIu64 ": fetch or export it again",
+                        name, size < expected ? "short" : "long", c->shape.dim, c->shape.hidden, c->shape.layers,
+                        c->shape.heads, c->shape.kv_heads, c->shape.vocab, c->shape.sequence, size, expected);
         return 0;
 }
 
@@ -221,11 +225,13 @@ int checkpoint_open(const char *path, struct checkpoint *c, struct fault *fault)
 
         memset(c, 0, sizeof(*c));
         if (fd < 0)
-                return fault_set(fault, FAULT_REQUEST, "%s: %s, expected a llama2.c checkpoint: docs/llama.md says where they are",
-                                 path, strerror(errno));
+                return fault_set(fault, FAULT_REQUEST,
+                                 "%s: %s, expected a llama2.c checkpoint: docs/llama.md says where they are", path,
+                                 strerror(errno));
         if (fstat(fd, &about) || !S_ISREG(about.st_mode) || about.st_size < (off_t)HEADER_0) {
                 close(fd);
-                return fault_set(fault, FAULT_REQUEST, "%s: not a file of 28 bytes or more, expected a llama2.c checkpoint", path);
+                return fault_set(fault, FAULT_REQUEST,
+                                 "%s: not a file of 28 bytes or more, expected a llama2.c checkpoint", path);
         }
         bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         close(fd);
@@ -259,7 +265,8 @@ static size_t layer_bytes(const struct checkpoint *c, enum tensor tensor)
         return c->version ? rows * columns + rows * columns / c->group * 4 : rows * columns * 4;
 }
 
-void checkpoint_row_int8(const struct checkpoint *c, enum tensor tensor, size_t layer, size_t row, int8_t *to, float *scales)
+void checkpoint_row_int8(const struct checkpoint *c, enum tensor tensor, size_t layer, size_t row, int8_t *to,
+                         float *scales)
 {
         const uint8_t *base = c->bytes + c->tensors[tensor] + layer * layer_bytes(c, tensor);
         size_t rows, columns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * llama2.c's checkpoints, mapped: the legacy form (version 0, fp32; llama2.c run.c) and the int8 form (version 2, groups with
- * one scale each; llama2.c runq.c). Little-endian files, read on little-endian machines.
+ * llama2.c's checkpoints, mapped: the legacy form (version 0, fp32; llama2.c run.c) and the int8 form (version 2,
+ * groups with one scale each; llama2.c runq.c). Little-endian files, read on little-endian machines.
  */
 #ifndef LLAMA_CHECKPOINT_H
 #define LLAMA_CHECKPOINT_H
@@ -47,7 +47,8 @@ int checkpoint_open(const char *path, struct checkpoint *checkpoint, struct faul
 void checkpoint_close(struct checkpoint *checkpoint);
 
 /* The same from memory that outlives the checkpoint; for tests and fuzzers. `name` is for the error. */
-int checkpoint_parse(const void *bytes, size_t size, const char *name, struct checkpoint *checkpoint, struct fault *fault);
+int checkpoint_parse(const void *bytes, size_t size, const char *name, struct checkpoint *checkpoint,
+                     struct fault *fault);
 
 void checkpoint_extent(const struct checkpoint *checkpoint, enum tensor tensor, size_t *rows, size_t *columns);
 

@@ -20,8 +20,8 @@ struct fault {
 };
 
 /* Fills `fault` and returns its status, which is never 0. */
-__attribute__((format(printf, 3, 4)))
-static inline int fault_set(struct fault *fault, int status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline int fault_set(struct fault *fault, int status, const char *format,
+                                                                  ...)
 {
         va_list list;
 

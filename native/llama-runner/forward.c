@@ -155,7 +155,8 @@ static int run_layer(struct model *m, size_t index, size_t count, size_t positio
         return 0;
 }
 
-int model_forward(struct model *m, const int *tokens, size_t count, size_t position, int want_logits, struct fault *fault)
+int model_forward(struct model *m, const int *tokens, size_t count, size_t position, int want_logits,
+                  struct fault *fault)
 {
         const struct shape *s = &m->shape;
 
@@ -163,7 +164,7 @@ int model_forward(struct model *m, const int *tokens, size_t count, size_t posit
                 checkpoint_row(m->checkpoint, TENSOR_EMBEDDING, 0, (size_t)tokens[t], m->x + t * s->dim);
                 turns(m, position + t, m->turn + t * s->head);
         }
-        checkpoint_forget(m->checkpoint);       /* a fault maps the pages around it too: soon it would be the whole table */
+        checkpoint_forget(m->checkpoint); /* a fault maps the pages around it too: soon it would be the whole table */
         for (size_t l = 0; l < s->layers; l++) {
                 int status = run_layer(m, l, count, position, fault);
 

@@ -40,7 +40,8 @@ static void try_checkpoint(const uint8_t *data, size_t size)
 
 static void try_tokenizer(const uint8_t *data, size_t size, size_t count)
 {
-        static const char *const texts[] = {"", "a b\xC3\xA9", "\xF0\x9F\x98\x80\xFF\x80\x80\x80\x80\x80", "<0x0A> the lion"};
+        static const char *const texts[] = {"", "a b\xC3\xA9", "\xF0\x9F\x98\x80\xFF\x80\x80\x80\x80\x80",
+                                            "<0x0A> the lion"};
         struct tokenizer t;
         struct fault fault;
 

@@ -53,7 +53,8 @@ INLINE void panel_int8(const struct product *p, size_t panel, size_t first, int 
                 for (size_t k = g * p->group; k < (g + 1) * p->group; k += BLOCK_INT8, w += PANEL * BLOCK_INT8)
                         for (int t = 0; t < tile; t++)
                                 for (int r = 0; r < PANEL; r++)
-                                        part[t][r] = dot_int8(part[t][r], w + r * BLOCK_INT8, x + (size_t)t * p->columns + k);
+                                        part[t][r] = dot_int8(part[t][r], w + r * BLOCK_INT8,
+                                                              x + (size_t)t * p->columns + k);
                 for (int t = 0; t < tile; t++)
                         for (int r = 0; r < PANEL; r++)
                                 acc[t][r] += __builtin_convertvector(part[t][r], vf) *
@@ -65,18 +66,18 @@ INLINE void panel_int8(const struct product *p, size_t panel, size_t first, int 
 }
 
 /* Panel by panel, so that each comes from memory once for all vectors. */
-#define PRODUCT(name, call)                                                     \
-        static void name(const struct product *p)                               \
-        {                                                                       \
-                for (size_t panel = 0; panel < p->panels; panel++) {            \
-                        size_t first = 0;                                       \
-                        for (; first + 3 <= p->count; first += 3)               \
-                                call(3);                                        \
-                        if (first + 2 == p->count)                              \
-                                call(2);                                        \
-                        else if (first + 1 == p->count)                         \
-                                call(1);                                        \
-                }                                                               \
+#define PRODUCT(name, call) \
+        static void name(const struct product *p) \
+        { \
+                for (size_t panel = 0; panel < p->panels; panel++) { \
+                        size_t first = 0; \
+                        for (; first + 3 <= p->count; first += 3) \
+                                call(3); \
+                        if (first + 2 == p->count) \
+                                call(2); \
+                        else if (first + 1 == p->count) \
+                                call(1); \
+                } \
         }
 #define FP32(tile) panel_float(p, panel, first, tile, 0)
 #define FP16(tile) panel_float(p, panel, first, tile, 1)
@@ -85,7 +86,8 @@ PRODUCT(product_fp32, FP32)
 PRODUCT(product_fp16, FP16)
 PRODUCT(product_int8, INT8)
 
-/* e^x by 2^n · e^r, |r| <= ln 2 / 2, r in two steps (Cody and Waite), Taylor to the 7th: within 2 units of the last place. */
+/* e^x by 2^n · e^r, |r| <= ln 2 / 2, r in two steps (Cody and Waite), Taylor to the 7th: within 2 units of the last
+ * place. */
 INLINE vf exponential(vf x)
 {
         const vf round = all(0x1.8p23f);
@@ -108,25 +110,25 @@ INLINE vf exponential(vf x)
 }
 
 /* Works on `count` values by whole vectors, the last through a copy that is filled with `fill`. */
-#define FOR_VECTORS(count, fill, from, value, work, keep)                       \
-        do {                                                                    \
-                size_t at_ = 0;                                                 \
-                for (; at_ + V <= (count); at_ += V) {                          \
-                        vf value = load((from) + at_);                          \
-                        work;                                                   \
-                        if (keep)                                               \
-                                store((from) + at_, value);                     \
-                }                                                               \
-                if (at_ < (count)) {                                            \
-                        float rest_[V];                                         \
-                        for (size_t i_ = 0; i_ < V; i_++)                       \
+#define FOR_VECTORS(count, fill, from, value, work, keep) \
+        do { \
+                size_t at_ = 0; \
+                for (; at_ + V <= (count); at_ += V) { \
+                        vf value = load((from) + at_); \
+                        work; \
+                        if (keep) \
+                                store((from) + at_, value); \
+                } \
+                if (at_ < (count)) { \
+                        float rest_[V]; \
+                        for (size_t i_ = 0; i_ < V; i_++) \
                                 rest_[i_] = at_ + i_ < (count) ? (from)[at_ + i_] : (fill); \
-                        vf value = load(rest_);                                 \
-                        work;                                                   \
-                        store(rest_, value);                                    \
+                        vf value = load(rest_); \
+                        work; \
+                        store(rest_, value); \
                         for (size_t i_ = 0; (keep) && at_ + i_ < (count); i_++) \
-                                (from)[at_ + i_] = rest_[i_];                   \
-                }                                                               \
+                                (from)[at_ + i_] = rest_[i_]; \
+                } \
         } while (0)
 
 static float softmax(float *values, size_t count)

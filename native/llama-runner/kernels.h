@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The arithmetic of one processor kind. The source is one (kernels.c); it is compiled once a kind, and the best that this
- * processor can run is chosen when the program starts.
+ * The arithmetic of one processor kind. The source is one (kernels.c); it is compiled once a kind, and the best that
+ * this processor can run is chosen when the program starts.
  *
- * Weights lie in panels of PANEL rows, so that a product reads memory as one stream: for fp32 and fp16 blocks of BLOCK columns,
- * for int8 of BLOCK_INT8, and in each block the rows one after another. Rows and columns are filled up with zeros.
- * A sum is taken in the same order however many vectors are multiplied at once, so batches and threads change no bit.
+ * Weights lie in panels of PANEL rows, so that a product reads memory as one stream: for fp32 and fp16 blocks of BLOCK
+ * columns, for int8 of BLOCK_INT8, and in each block the rows one after another. Rows and columns are filled up with
+ * zeros. A sum is taken in the same order however many vectors are multiplied at once, so batches and threads change no
+ * bit.
  */
 #ifndef LLAMA_KERNELS_H
 #define LLAMA_KERNELS_H
@@ -54,7 +55,8 @@ struct kernels {
 
 extern const struct kernels kernels_portable, kernels_avx2, kernels_neon, kernels_neon_dot;
 
-/* The best this processor runs; LLAMA_KERNELS in the environment names another, for tests. NULL: it names none that runs here. */
+/* The best this processor runs; LLAMA_KERNELS in the environment names another, for tests. NULL: it names none that
+ * runs here. */
 const struct kernels *kernels_choose(void);
 
 #endif

@@ -74,8 +74,10 @@ static size_t activations(struct model *m, float *base)
         e->x_half = (uint16_t *)part(&at, BATCH * longest / 2 + 1);
         e->x_scales = part(&at, BATCH * longest);
         /* Each group begins a block, however few elements it has. */
-        e->x_int8 = (int8_t *)part(&at, e->weights == WEIGHTS_INT8 ? BATCH * (longest / e->group + 1) *
-                                                                     round_up(e->group, BLOCK_INT8) / sizeof(float) : 0);
+        e->x_int8 =
+                (int8_t *)part(&at, e->weights == WEIGHTS_INT8 ? BATCH * (longest / e->group + 1) *
+                                                                         round_up(e->group, BLOCK_INT8) / sizeof(float)
+                                                               : 0);
         e->y_int32 = (int32_t *)(void *)part(&at, e->npu && e->weights == WEIGHTS_INT8 ? BATCH * widest + s->vocab : 0);
         return (size_t)(at - base) * sizeof(float);
 }
@@ -143,7 +145,8 @@ int model_open(struct model *m, struct engine *e, const struct checkpoint *c, si
         each = s->kv_heads * (context + 3) * m->head_padded * sizeof(float);
         /* The file's own size bounds every weight; only the context can ask for more than there can be. */
         if (__builtin_mul_overflow(each, 2 * s->layers, &m->cache_bytes) || m->cache_bytes > SIZE_MAX / 4)
-                return fault_set(fault, FAULT_REQUEST, "a cache of %zu positions is more than can be addressed: give less with --context",
+                return fault_set(fault, FAULT_REQUEST,
+                                 "a cache of %zu positions is more than can be addressed: give less with --context",
                                  context);
         m->layers = calloc(s->layers, sizeof(*m->layers));
         m->cache = map(m->cache_bytes);
@@ -151,8 +154,10 @@ int model_open(struct model *m, struct engine *e, const struct checkpoint *c, si
         m->activations = map(m->activation_bytes);
         if (!m->layers || !m->cache || !m->activations || load_norms(m, c) || open_arena(e, arena_bytes(e, s))) {
                 model_close(m);
-                return fault_set(fault, FAULT_HOST, "no memory for weights of %zu MB and a cache of %zu MB: give less with --weights and --context",
-                                 arena_bytes(e, s) >> 20, m->cache_bytes >> 20);
+                return fault_set(
+                        fault, FAULT_HOST,
+                        "no memory for weights of %zu MB and a cache of %zu MB: give less with --weights and --context",
+                        arena_bytes(e, s) >> 20, m->cache_bytes >> 20);
         }
         madvise(m->cache, m->cache_bytes, MADV_NOHUGEPAGE);     /* positions never reached shall take no memory */
         activations(m, m->activations);

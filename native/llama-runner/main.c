@@ -40,8 +40,9 @@ static int open_npu(const struct options *o, struct engine *e, struct fault *fau
                 status = nm_open(&(struct nm_options){.backend = *names, .threads = o->threads}, &e->npu, &why);
         if (!status || (names != given + 1 && status == NM_NO_DEVICE))
                 return 0;
-        return fault_set(fault, status == NM_INVALID ? FAULT_REQUEST : FAULT_HOST, "--backend %s: %s (%s): --backend cpu needs no device",
-                         o->backend, why.text, nm_status_name(status));
+        return fault_set(fault, status == NM_INVALID ? FAULT_REQUEST : FAULT_HOST,
+                         "--backend %s: %s (%s): --backend cpu needs no device", o->backend, why.text,
+                         nm_status_name(status));
 }
 
 static int open_engine(const struct options *o, const struct checkpoint *c, struct engine *e, struct fault *fault)
@@ -50,7 +51,8 @@ static int open_engine(const struct options *o, const struct checkpoint *c, stru
 
         e->kernels = kernels_choose();
         if (!e->kernels)
-                return fault_set(fault, FAULT_REQUEST, "LLAMA_KERNELS: '%s' is none that runs on this processor", getenv("LLAMA_KERNELS"));
+                return fault_set(fault, FAULT_REQUEST, "LLAMA_KERNELS: '%s' is none that runs on this processor",
+                                 getenv("LLAMA_KERNELS"));
         e->pool = pool_open(o->threads);
         if (!e->pool)
                 return fault_set(fault, FAULT_HOST, "no memory for threads");
@@ -62,8 +64,10 @@ static int open_engine(const struct options *o, const struct checkpoint *c, stru
         else
                 e->weights = e->npu ? WEIGHTS_FP16 : c->version ? WEIGHTS_INT8 : WEIGHTS_FP32;
         if (e->npu && e->weights == WEIGHTS_FP32)
-                return fault_set(fault, FAULT_REQUEST, "--weights fp32 with the NPU back end %s, expected fp16 or int8: or take --backend cpu",
-                                 nm_info(e->npu)->backend);
+                return fault_set(
+                        fault, FAULT_REQUEST,
+                        "--weights fp32 with the NPU back end %s, expected fp16 or int8: or take --backend cpu",
+                        nm_info(e->npu)->backend);
         return 0;
 }
 
@@ -105,7 +109,8 @@ static int open_all(struct program *p, struct fault *fault)
         if (o->logits) {
                 s->logits = fopen(o->logits, "wb");
                 if (!s->logits)
-                        return fault_set(fault, FAULT_REQUEST, "%s: %s, expected a place for the logits", o->logits, strerror(errno));
+                        return fault_set(fault, FAULT_REQUEST, "%s: %s, expected a place for the logits", o->logits,
+                                         strerror(errno));
         }
         s->model = &p->model;
         s->tokenizer = &p->tokenizer;
@@ -119,7 +124,10 @@ static int open_all(struct program *p, struct fault *fault)
 static int run(struct program *p, struct fault *fault)
 {
         struct session *s = &p->session;
-        struct report report = {.options = &p->options, .session = s, .engine = &p->engine, .checkpoint = &p->checkpoint,
+        struct report report = {.options = &p->options,
+                                .session = s,
+                                .engine = &p->engine,
+                                .checkpoint = &p->checkpoint,
                                 .npu = p->engine.npu ? nm_info(p->engine.npu) : NULL};
         int status = p->options.chat ? session_chat(s, p->options.prompt, p->options.system_prompt, fault)
                                      : session_generate(s, p->options.prompt, fault);
@@ -133,7 +141,8 @@ static int run(struct program *p, struct fault *fault)
 
                 s->logits = NULL;
                 if (failed)
-                        return fault_set(fault, FAULT_HOST, "the file of logits cannot be written: %s", strerror(errno));
+                        return fault_set(fault, FAULT_HOST, "the file of logits cannot be written: %s",
+                                         strerror(errno));
         }
         if (p->options.json)
                 status = report_json(&report, p->options.json, fault);

@@ -4,14 +4,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define WORTH_SHARING 65536             /* elements times vectors: a smaller product is done before others have woken */
-#define SHARES 8                        /* pieces a thread: slower cores (and busy ones) take fewer */
+#define WORTH_SHARING 65536 /* elements times vectors: a smaller product is done before others have woken */
+#define SHARES 8 /* pieces a thread: slower cores (and busy ones) take fewer */
 
 struct sharing {
         const struct engine *engine;
         const struct matrix *matrix;
         struct product product;
-        size_t piece;                   /* panels */
+        size_t piece; /* panels */
         atomic_size_t next;
 };
 
@@ -69,12 +69,12 @@ static void to_int8_groups(const struct engine *e, const struct matrix *m, size_
 
 static int npu_fails(struct fault *fault, int status, const struct nm_error *why)
 {
-        return fault_set(fault, FAULT_PRODUCT, "the NPU failed: %s (%s): see the kernel's log, or take --backend cpu", why->text,
-                         nm_status_name(status));
+        return fault_set(fault, FAULT_PRODUCT, "the NPU failed: %s (%s): see the kernel's log, or take --backend cpu",
+                         why->text, nm_status_name(status));
 }
 
-static int on_npu(struct engine *e, const struct matrix *m, size_t count, const float *x, size_t ldx, float *y, size_t ldy,
-                  struct fault *fault)
+static int on_npu(struct engine *e, const struct matrix *m, size_t count, const float *x, size_t ldx, float *y,
+                  size_t ldy, struct fault *fault)
 {
         const struct kernels *k = e->kernels;
         struct nm_error why;
@@ -109,9 +109,14 @@ int matrix_multiply(struct engine *e, const struct matrix *m, size_t count, cons
 
         if (e->npu)
                 return on_npu(e, m, count, x, ldx, y, ldy, fault);
-        s.product = (struct product){.columns = m->padded, .x = x, .y = y, .ldy = ldy, .count = count,
-                                     .x_scales = e->x_scales, .group = m->group};
-        if (e->weights == WEIGHTS_FP16) {       /* what an NPU gets, so that both compute the same */
+        s.product = (struct product){.columns = m->padded,
+                                     .x = x,
+                                     .y = y,
+                                     .ldy = ldy,
+                                     .count = count,
+                                     .x_scales = e->x_scales,
+                                     .group = m->group};
+        if (e->weights == WEIGHTS_FP16) { /* what an NPU gets, so that both compute the same */
                 e->kernels->to_half(e->x_half, x, count * ldx);
                 e->kernels->from_half(e->x_float, e->x_half, count * ldx);
                 s.product.x = e->x_float;

@@ -31,10 +31,13 @@ struct model {
 };
 
 /* `engine`: kernels, pool, weights, npu set; the rest is filled here. The checkpoint stays open. */
-int model_open(struct model *model, struct engine *engine, const struct checkpoint *checkpoint, size_t context, struct fault *fault);
+int model_open(struct model *model, struct engine *engine, const struct checkpoint *checkpoint, size_t context,
+               struct fault *fault);
 void model_close(struct model *model);
 
-/* `count` tokens (1 to BATCH) at positions `position` and on. `model->logits` are those after the last one, if wanted. */
-int model_forward(struct model *model, const int *tokens, size_t count, size_t position, int want_logits, struct fault *fault);
+/* `count` tokens (1 to BATCH) at positions `position` and on. `model->logits` are those after the last one, if wanted.
+ */
+int model_forward(struct model *model, const int *tokens, size_t count, size_t position, int want_logits,
+                  struct fault *fault);
 
 #endif

@@ -55,7 +55,8 @@ static int one_of(const char *name, const char *value, const char *const *words,
 static int take(struct options *o, const char *name, const char *value, struct fault *fault)
 {
         static const char *const backends[] = {"auto", "cpu", "rocket", "rknpu", "axengine", "model", NULL};
-        static const char *const weights[] = {"fp32", "fp16", "int8", NULL}, *const modes[] = {"generate", "chat", NULL};
+        static const char *const weights[] = {"fp32", "fp16", "int8", NULL}, *const modes[] = {"generate", "chat",
+                                                                                               NULL};
         double real = 0;
         uint64_t count = 0;
         int status = 0, which = 0;
@@ -103,7 +104,11 @@ static int take(struct options *o, const char *name, const char *value, struct f
 
 int options_read(int argc, char **argv, struct options *o, struct fault *fault)
 {
-        *o = (struct options){.tokenizer = "tokenizer.bin", .backend = "auto", .weights = -1, .temperature = 1.0f, .top_p = 0.9f,
+        *o = (struct options){.tokenizer = "tokenizer.bin",
+                              .backend = "auto",
+                              .weights = -1,
+                              .temperature = 1.0f,
+                              .top_p = 0.9f,
                               .steps = 256};
         for (int i = 1; i < argc; i++) {
                 const char *name = argv[i];
@@ -115,18 +120,21 @@ int options_read(int argc, char **argv, struct options *o, struct fault *fault)
                 }
                 if (name[0] != '-' || !name[1]) {
                         if (o->checkpoint)
-                                return fault_set(fault, FAULT_REQUEST, "'%s': a second checkpoint, expected an option", name);
+                                return fault_set(fault, FAULT_REQUEST, "'%s': a second checkpoint, expected an option",
+                                                 name);
                         o->checkpoint = name;
                         continue;
                 }
                 if (i + 1 >= argc)
-                        return fault_set(fault, FAULT_REQUEST, "option %s: no value, expected one after it: --help lists them", name);
+                        return fault_set(fault, FAULT_REQUEST,
+                                         "option %s: no value, expected one after it: --help lists them", name);
                 status = take(o, name, argv[++i], fault);
                 if (status)
                         return status;
         }
         if (!o->checkpoint)
-                return fault_set(fault, FAULT_REQUEST, "no checkpoint, expected the path of a llama2.c .bin file: --help");
+                return fault_set(fault, FAULT_REQUEST,
+                                 "no checkpoint, expected the path of a llama2.c .bin file: --help");
         if (!o->seed)
                 o->seed = (uint64_t)time(NULL);
         return 0;
@@ -149,6 +157,7 @@ void options_usage(void)
               "  --context  positions of the key/value cache, 0 for what the steps need (0)\n"
               "  --json     file for the measurements, - for standard output in place of the text\n"
               "  --logits   file for the logits of each sampled token, raw fp32\n"
-              "Exit status: 0 done, 1 the computation failed, 2 the request is wrong, 3 the host lacks something, 130 interrupted.\n",
+              "Exit status: 0 done, 1 the computation failed, 2 the request is wrong, 3 the host lacks something, 130 "
+              "interrupted.\n",
               stdout);
 }

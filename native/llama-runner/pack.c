@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From rows of a checkpoint to resident matrices. Rows are read some megabytes at a time and their pages given back, so that
- * the checkpoint and its copy are never both in memory.
+ * From rows of a checkpoint to resident matrices. Rows are read some megabytes at a time and their pages given back, so
+ * that the checkpoint and its copy are never both in memory.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -51,9 +51,11 @@ size_t matrix_bytes(const struct engine *engine, size_t rows, size_t columns)
         if (engine->npu)
                 return 0;
         if (engine->weights != WEIGHTS_INT8)
-                return round_up(panels * PANEL * round_up(columns, BLOCK) * (engine->weights == WEIGHTS_FP32 ? 4 : 2), 64);
+                return round_up(panels * PANEL * round_up(columns, BLOCK) * (engine->weights == WEIGHTS_FP32 ? 4 : 2),
+                                64);
         groups = groups_of(columns, engine->group);
-        return round_up(panels * PANEL * groups * int8_padded_group(engine->group), 64) + round_up(panels * PANEL * groups * 4, 64);
+        return round_up(panels * PANEL * groups * int8_padded_group(engine->group), 64) +
+               round_up(panels * PANEL * groups * 4, 64);
 }
 
 static void find_row(const struct packing *p, size_t row, enum tensor *tensor, size_t *inside)
@@ -79,8 +81,8 @@ static float to_int8(const struct kernels *k, int8_t *to, const float *x, size_t
         return scale;
 }
 
-static void pack_row_int8(const struct packing *p, size_t row, const float *x, enum tensor tensor, size_t inside, int8_t *q,
-                          float *scales)
+static void pack_row_int8(const struct packing *p, size_t row, const float *x, enum tensor tensor, size_t inside,
+                          int8_t *q, float *scales)
 {
         const struct matrix *m = p->matrix;
         size_t group = p->engine->group, groups = groups_of(m->columns, group), r = row % PANEL;
@@ -102,7 +104,8 @@ static void pack_row_int8(const struct packing *p, size_t row, const float *x, e
                 size_t at = i / group * m->group + i % group;
 
                 /* export.py keeps to [-127, 127], and the kernels count on it. */
-                panel[at / BLOCK_INT8 * PANEL * BLOCK_INT8 + r * BLOCK_INT8 + at % BLOCK_INT8] = q[i] < -127 ? -127 : q[i];
+                panel[at / BLOCK_INT8 * PANEL * BLOCK_INT8 + r * BLOCK_INT8 + at % BLOCK_INT8] =
+                        q[i] < -127 ? -127 : q[i];
         }
 }
 
@@ -166,17 +169,19 @@ static void *take(struct engine *e, size_t bytes)
 static int to_npu(struct engine *e, struct matrix *m, void *plain, struct fault *fault)
 {
         struct nm_error why;
-        int status = nm_matrix_create(e->npu, e->weights == WEIGHTS_INT8 ? NM_INT8_INT32 : NM_FP16_FP32, m->rows, m->columns, plain,
-                                      m->columns, &m->npu, &why);
+        int status = nm_matrix_create(e->npu, e->weights == WEIGHTS_INT8 ? NM_INT8_INT32 : NM_FP16_FP32, m->rows,
+                                      m->columns, plain, m->columns, &m->npu, &why);
 
         if (status)
-                return fault_set(fault, status == NM_NO_MEMORY ? FAULT_HOST : FAULT_PRODUCT, "weights of %zu x %zu: %s (%s)", m->rows,
-                                 m->columns, why.text, nm_status_name(status));
+                return fault_set(fault, status == NM_NO_MEMORY ? FAULT_HOST : FAULT_PRODUCT,
+                                 "weights of %zu x %zu: %s (%s)", m->rows, m->columns, why.text,
+                                 nm_status_name(status));
         m->bytes = nm_matrix_bytes(m->npu);
         return 0;
 }
 
-int matrix_load(struct engine *e, const struct checkpoint *c, const struct source *source, struct matrix *m, struct fault *fault)
+int matrix_load(struct engine *e, const struct checkpoint *c, const struct source *source, struct matrix *m,
+                struct fault *fault)
 {
         struct packing p = {.engine = e, .checkpoint = c, .source = source, .matrix = m};
         size_t step, element = e->weights == WEIGHTS_INT8 ? 1 : 2;
@@ -196,7 +201,8 @@ int matrix_load(struct engine *e, const struct checkpoint *c, const struct sourc
                 m->row_scales = malloc(m->rows * sizeof(float));
                 if (!p.plain || !m->row_scales) {
                         free(p.plain);
-                        return fault_set(fault, FAULT_HOST, "no memory to convert weights of %zu x %zu", m->rows, m->columns);
+                        return fault_set(fault, FAULT_HOST, "no memory to convert weights of %zu x %zu", m->rows,
+                                         m->columns);
                 }
         } else if (e->weights == WEIGHTS_INT8) {
                 size_t groups = groups_of(m->columns, e->group);

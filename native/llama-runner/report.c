@@ -36,10 +36,13 @@ void report_rates(const struct report *r, FILE *to)
 
         if (s->timed_tokens && s->timed_seconds > 0)
                 fprintf(to, "achieved tok/s: %f\n", rate(s->timed_tokens, s->timed_seconds));   /* run.c: generate */
-        fprintf(to, "%s, %s weights, %u threads: prompt %zu tokens at %.1f tok/s, then %zu at %.1f tok/s, first after %.1f ms\n",
-                r->npu ? r->npu->backend : r->engine->kernels->name, weight_names[r->engine->weights], pool_threads(r->engine->pool),
-                s->prompt_tokens, rate(s->prompt_tokens, s->prompt_seconds), s->generated_tokens,
-                rate(s->generated_tokens ? s->generated_tokens - 1 : 0, s->generation_seconds), s->first_token_seconds * 1e3);
+        fprintf(to,
+                "%s, %s weights, %u threads: prompt %zu tokens at %.1f tok/s, then %zu at %.1f tok/s, first after %.1f "
+                "ms\n",
+                r->npu ? r->npu->backend : r->engine->kernels->name, weight_names[r->engine->weights],
+                pool_threads(r->engine->pool), s->prompt_tokens, rate(s->prompt_tokens, s->prompt_seconds),
+                s->generated_tokens, rate(s->generated_tokens ? s->generated_tokens - 1 : 0, s->generation_seconds),
+                s->first_token_seconds * 1e3);
 }
 
 static void quoted(FILE *to, const char *text, size_t length)
@@ -68,7 +71,8 @@ static void write_npu(const struct report *r, FILE *to)
         fprintf(to, ", \"driver\": ");
         quoted(to, r->npu->driver, strlen(r->npu->driver));
         fprintf(to, ", \"submissions\": %llu, \"lists\": %llu, \"bytes_synced\": %llu, \"busy_seconds\": %.6f},\n",
-                (unsigned long long)c.submissions, (unsigned long long)c.lists, (unsigned long long)c.bytes_synced, c.busy_seconds);
+                (unsigned long long)c.submissions, (unsigned long long)c.lists, (unsigned long long)c.bytes_synced,
+                c.busy_seconds);
 }
 
 static void write_json(const struct report *r, FILE *to)
@@ -79,24 +83,31 @@ static void write_json(const struct report *r, FILE *to)
 
         fprintf(to, "{\n  \"checkpoint\": ");
         quoted(to, r->options->checkpoint, strlen(r->options->checkpoint));
-        fprintf(to, ",\n  \"version\": %d,\n  \"shape\": {\"dim\": %zu, \"hidden_dim\": %zu, \"n_layers\": %zu, \"n_heads\": %zu, "
-                    "\"n_kv_heads\": %zu, \"vocab_size\": %zu, \"seq_len\": %zu, \"shared_classifier\": %s},\n",
-                r->checkpoint->version, shape->dim, shape->hidden, shape->layers, shape->heads, shape->kv_heads, shape->vocab,
-                shape->sequence, shape->shared_classifier ? "true" : "false");
-        fprintf(to, "  \"backend\": \"%s\",\n  \"evidence\": \"%s\",\n  \"kernels\": \"%s\",\n  \"weights\": \"%s\",\n  \"threads\": %u,\n",
+        fprintf(to,
+                ",\n  \"version\": %d,\n  \"shape\": {\"dim\": %zu, \"hidden_dim\": %zu, \"n_layers\": %zu, "
+                "\"n_heads\": %zu, "
+                "\"n_kv_heads\": %zu, \"vocab_size\": %zu, \"seq_len\": %zu, \"shared_classifier\": %s},\n",
+                r->checkpoint->version, shape->dim, shape->hidden, shape->layers, shape->heads, shape->kv_heads,
+                shape->vocab, shape->sequence, shape->shared_classifier ? "true" : "false");
+        fprintf(to,
+                "  \"backend\": \"%s\",\n  \"evidence\": \"%s\",\n  \"kernels\": \"%s\",\n  \"weights\": \"%s\",\n  "
+                "\"threads\": %u,\n",
                 r->npu ? r->npu->backend : "cpu", r->npu ? r->npu->evidence : "host", r->engine->kernels->name,
                 weight_names[r->engine->weights], pool_threads(r->engine->pool));
         if (r->npu)
                 write_npu(r, to);
         fprintf(to, "  \"outcome\": \"%s\",\n  \"seed\": %llu,\n  \"load_seconds\": %.6f,\n", r->outcome,
                 (unsigned long long)r->options->seed, s->load_seconds);
-        fprintf(to, "  \"prompt\": {\"tokens\": %zu, \"seconds\": %.6f, \"tokens_per_second\": %.3f},\n", s->prompt_tokens,
-                s->prompt_seconds, rate(s->prompt_tokens, s->prompt_seconds));
-        fprintf(to, "  \"generation\": {\"tokens\": %zu, \"seconds\": %.6f, \"tokens_per_second\": %.3f},\n", s->generated_tokens,
-                s->generation_seconds, rate(s->generated_tokens ? s->generated_tokens - 1 : 0, s->generation_seconds));
-        fprintf(to, "  \"first_token_seconds\": %.6f,\n  \"achieved_tokens_per_second\": %.3f,\n", s->first_token_seconds,
-                rate(s->timed_tokens, s->timed_seconds));
-        fprintf(to, "  \"memory\": {\"peak_bytes\": %zu, \"weight_bytes\": %zu, \"cache_bytes\": %zu, \"context\": %zu},\n  \"tokens\": [",
+        fprintf(to, "  \"prompt\": {\"tokens\": %zu, \"seconds\": %.6f, \"tokens_per_second\": %.3f},\n",
+                s->prompt_tokens, s->prompt_seconds, rate(s->prompt_tokens, s->prompt_seconds));
+        fprintf(to, "  \"generation\": {\"tokens\": %zu, \"seconds\": %.6f, \"tokens_per_second\": %.3f},\n",
+                s->generated_tokens, s->generation_seconds,
+                rate(s->generated_tokens ? s->generated_tokens - 1 : 0, s->generation_seconds));
+        fprintf(to, "  \"first_token_seconds\": %.6f,\n  \"achieved_tokens_per_second\": %.3f,\n",
+                s->first_token_seconds, rate(s->timed_tokens, s->timed_seconds));
+        fprintf(to,
+                "  \"memory\": {\"peak_bytes\": %zu, \"weight_bytes\": %zu, \"cache_bytes\": %zu, \"context\": %zu},\n "
+                " \"tokens\": [",
                 peak_bytes(), m->weight_bytes, m->cache_bytes, m->context);
         for (size_t i = 0; i < s->count; i++)
                 fprintf(to, "%s%d", i ? ", " : "", s->tokens[i]);

@@ -7,7 +7,8 @@
 int sampler_open(struct sampler *s, size_t count, float temperature, float top_p, uint64_t seed,
                  float (*softmax)(float *values, size_t count))
 {
-        *s = (struct sampler){.count = count, .temperature = temperature, .top_p = top_p, .state = seed, .softmax = softmax};
+        *s = (struct sampler){
+                .count = count, .temperature = temperature, .top_p = top_p, .state = seed, .softmax = softmax};
         s->candidates = malloc(count * sizeof(*s->candidates));
         return s->candidates ? 0 : -1;
 }
@@ -69,8 +70,8 @@ static void sift(struct candidate *heap, size_t count, size_t at)
         heap[at] = moving;
 }
 
-/* The likeliest tokens come off a heap until they sum to top_p: most of the vocabulary is never sorted. They gather at the
- * heap's free end, in falling order from the array's last element down. */
+/* The likeliest tokens come off a heap until they sum to top_p: most of the vocabulary is never sorted. They gather at
+ * the heap's free end, in falling order from the array's last element down. */
 static int from_top(struct sampler *s, const float *p, float where)
 {
         const float cutoff = (1.0f - s->top_p) / (float)(s->count - 1);        /* less can never be among them */

@@ -36,7 +36,8 @@ static int run_prompt(struct session *s, size_t position, size_t end, int want_l
         while (position < end && !status && !*s->stop) {
                 size_t count = end - position < BATCH ? end - position : BATCH;
 
-                status = model_forward(s->model, s->tokens + position, count, position, want_logits && position + count == end, fault);
+                status = model_forward(s->model, s->tokens + position, count, position,
+                                       want_logits && position + count == end, fault);
                 position += count;
         }
         return status;
@@ -52,7 +53,9 @@ static int pick(struct session *s, int *next, struct fault *fault)
         for (size_t i = 0; i < count; i++)
                 if (logits[i] != logits[i])
                         return fault_set(fault, FAULT_PRODUCT,
-                                         "logit %zu is not a number, expected finite ones: damaged weights, or activations beyond fp16", i);
+                                         "logit %zu is not a number, expected finite ones: damaged weights, or "
+                                         "activations beyond fp16",
+                                         i);
         *next = sampler_next(s->sampler, logits);
         return 0;
 }
@@ -143,11 +146,13 @@ static char *render(const char *system, const char *user)
         return text;
 }
 
-/* The user's turn, appended to the tokens. Returns the number appended, 0 at the end of input or of room, -1 without memory. */
+/* The user's turn, appended to the tokens. Returns the number appended, 0 at the end of input or of room, -1 without
+ * memory. */
 static int user_turn(struct session *s, const char *prompt, const char *system_prompt)
 {
         int first = s->count == 0, appended = -1, *tokens = NULL;
-        char *system = first && !system_prompt ? ask("Enter system prompt (optional): ") : strdup(first && system_prompt ? system_prompt : "");
+        char *system = first && !system_prompt ? ask("Enter system prompt (optional): ")
+                                               : strdup(first && system_prompt ? system_prompt : "");
         char *user = first && prompt ? strdup(prompt) : ask("User: ");
         char *text = user ? render(system ? system : "", user) : NULL;
         size_t count = 0;

@@ -29,7 +29,8 @@ static int find(const struct tokenizer *t, const char *a, size_t a_length, const
         for (; t->slots[slot]; slot = (slot + 1) & (t->slot_count - 1)) {
                 const struct piece *p = &t->pieces[t->slots[slot] - 1];
 
-                if (p->length == a_length + b_length && !memcmp(p->text, a, a_length) && !memcmp(p->text + a_length, b, b_length))
+                if (p->length == a_length + b_length && !memcmp(p->text, a, a_length) &&
+                    !memcmp(p->text + a_length, b, b_length))
                         return (int)(t->slots[slot] - 1);
         }
         return -1;
@@ -57,16 +58,18 @@ static int read_pieces(struct tokenizer *t, size_t size, const char *name, struc
 
                 if (size - at < 8)
                         return fault_set(fault, FAULT_REQUEST,
-                                         "%s: ends after %zu pieces, expected %zu, the checkpoint's vocab_size: give its own tokenizer with -z",
+                                         "%s: ends after %zu pieces, expected %zu, the checkpoint's vocab_size: give "
+                                         "its own tokenizer with -z",
                                          name, i, t->count);
                 memcpy(&p->score, t->bytes + at, 4);
                 memcpy(&length, t->bytes + at + 4, 4);
                 at += 8;
                 if (!isfinite(p->score))
-                        return fault_set(fault, FAULT_REQUEST, "%s: score of piece %zu is %f, expected a finite number", name, i,
-                                         (double)p->score);
+                        return fault_set(fault, FAULT_REQUEST, "%s: score of piece %zu is %f, expected a finite number",
+                                         name, i, (double)p->score);
                 if (length < 0 || (size_t)length > size - at)
-                        return fault_set(fault, FAULT_REQUEST, "%s: length of piece %zu is %d, expected 0 to %zu, what is left of the file",
+                        return fault_set(fault, FAULT_REQUEST,
+                                         "%s: length of piece %zu is %d, expected 0 to %zu, what is left of the file",
                                          name, i, length, size - at);
                 p->text = t->bytes + at;
                 p->length = (uint32_t)length;
@@ -74,22 +77,26 @@ static int read_pieces(struct tokenizer *t, size_t size, const char *name, struc
         }
         if (at != size)
                 return fault_set(fault, FAULT_REQUEST,
-                                 "%s: holds %zu bytes after %zu pieces, expected none, by the checkpoint's vocab_size: give its own tokenizer with -z",
+                                 "%s: holds %zu bytes after %zu pieces, expected none, by the checkpoint's vocab_size: "
+                                 "give its own tokenizer with -z",
                                  name, size - at, t->count);
         return 0;
 }
 
-int tokenizer_parse(const void *bytes, size_t size, const char *name, size_t count, struct tokenizer *t, struct fault *fault)
+int tokenizer_parse(const void *bytes, size_t size, const char *name, size_t count, struct tokenizer *t,
+                    struct fault *fault)
 {
         int status;
 
         memset(t, 0, sizeof(*t));
         if (size < 4 || size > MOST_BYTES)
-                return fault_set(fault, FAULT_REQUEST, "%s: size is %zu bytes, expected 4 to %u of a llama2.c tokenizer", name, size,
+                return fault_set(fault, FAULT_REQUEST,
+                                 "%s: size is %zu bytes, expected 4 to %u of a llama2.c tokenizer", name, size,
                                  MOST_BYTES);
         if (count > size / 8)
                 return fault_set(fault, FAULT_REQUEST,
-                                 "%s: %zu bytes cannot hold %zu pieces, the checkpoint's vocab_size: give its own tokenizer with -z",
+                                 "%s: %zu bytes cannot hold %zu pieces, the checkpoint's vocab_size: give its own "
+                                 "tokenizer with -z",
                                  name, size, count);
         t->count = count;
         for (t->slot_count = 16; t->slot_count < 2 * count; t->slot_count *= 2)
@@ -122,7 +129,8 @@ int tokenizer_open(const char *path, size_t count, struct tokenizer *t, struct f
         memset(t, 0, sizeof(*t));
         if (!file) {
                 free(bytes);
-                return fault_set(fault, FAULT_REQUEST, "%s: %s, expected a llama2.c tokenizer: -z names it", path, strerror(errno));
+                return fault_set(fault, FAULT_REQUEST, "%s: %s, expected a llama2.c tokenizer: -z names it", path,
+                                 strerror(errno));
         }
         while (bytes) {
                 size += fread(bytes + size, 1, room - size, file);
@@ -134,7 +142,9 @@ int tokenizer_open(const char *path, size_t count, struct tokenizer *t, struct f
                         free(bytes);
                 bytes = more;
         }
-        status = bytes && ferror(file) ? fault_set(fault, FAULT_REQUEST, "%s: cannot be read: %s", path, strerror(errno)) : 0;
+        status = bytes && ferror(file)
+                         ? fault_set(fault, FAULT_REQUEST, "%s: cannot be read: %s", path, strerror(errno))
+                         : 0;
         fclose(file);
         if (!bytes)
                 return fault_set(fault, FAULT_HOST, "%s: no memory", path);
@@ -152,7 +162,8 @@ void tokenizer_close(struct tokenizer *t)
         memset(t, 0, sizeof(*t));
 }
 
-/* Tokens in a doubly linked list by index, and a heap of the pairs that could be merged; pairs gone stale stay in it. */
+/* Tokens in a doubly linked list by index, and a heap of the pairs that could be merged; pairs gone stale stay in it.
+ */
 struct pair {
         float score;
         int left, right;        /* indices; the left one is the place in the text */
@@ -207,7 +218,8 @@ static void consider(struct merger *m, int left, int right)
         b = &m->t->pieces[m->tokens[right]];
         merged = find(m->t, a->text, a->length, b->text, b->length);
         if (merged >= 0 && m->t->pieces[merged].score > WORST_SCORE)
-                heap_push(m, (struct pair){m->t->pieces[merged].score, left, right, m->tokens[left], m->tokens[right], merged});
+                heap_push(m, (struct pair){m->t->pieces[merged].score, left, right, m->tokens[left], m->tokens[right],
+                                           merged});
 }
 
 static void merge(struct merger *m, int count)
@@ -217,7 +229,8 @@ static void merge(struct merger *m, int count)
         while (m->pairs) {
                 struct pair p = heap_pop(m);
 
-                if (m->tokens[p.left] != p.left_token || m->next[p.left] != p.right || m->tokens[p.right] != p.right_token)
+                if (m->tokens[p.left] != p.left_token || m->next[p.left] != p.right ||
+                    m->tokens[p.right] != p.right_token)
                         continue;
                 m->tokens[p.left] = p.merged;
                 m->tokens[p.right] = -1;
@@ -229,7 +242,8 @@ static void merge(struct merger *m, int count)
         }
 }
 
-/* One token a code point that is a piece, else one a byte. A code point ends where no continuation byte follows, and after four bytes. */
+/* One token a code point that is a piece, else one a byte. A code point ends where no continuation byte follows, and
+ * after four bytes. */
 static int first_tokens(const struct tokenizer *t, const char *text, int *tokens)
 {
         int count = 0, space = find(t, " ", 1, "", 0);
@@ -261,7 +275,7 @@ int *tokenizer_encode(const struct tokenizer *t, const char *text, size_t *count
         int *tokens = malloc(3 * most * sizeof(int)), first;
         struct merger m = {.t = t, .tokens = tokens, .next = tokens + most, .previous = tokens + 2 * most};
 
-        m.heap = malloc(3 * most * sizeof(*m.heap));            /* most - 1 at first, two for each of most - 1 merges */
+        m.heap = malloc(3 * most * sizeof(*m.heap)); /* most - 1 at first, two for each of most - 1 merges */
         if (!tokens || !m.heap) {
                 free(tokens);
                 free(m.heap);
@@ -277,7 +291,7 @@ int *tokenizer_encode(const struct tokenizer *t, const char *text, size_t *count
         /* The links backwards are not needed any more: the tokens gather there, behind TOKEN_BEGIN. */
         m.previous[done++] = TOKEN_BEGIN;
         for (int i = first ? 0 : -1; i >= 0; i = m.next[i])
-                m.previous[done++] = tokens[i];                 /* done <= i + 1 < most: previous is not read any more */
+                m.previous[done++] = tokens[i]; /* done <= i + 1 < most: previous is not read any more */
         memcpy(tokens, m.previous, done * sizeof(int));
         *count = done;
         return tokens;
@@ -285,7 +299,9 @@ int *tokenizer_encode(const struct tokenizer *t, const char *text, size_t *count
 
 static int hex(char c)
 {
-        return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
+        return isdigit((unsigned char)c)    ? c - '0'
+               : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
+                                            : -1;
 }
 
 const char *tokenizer_decode(const struct tokenizer *t, int previous, int token, char single[1], size_t *length)
@@ -297,7 +313,8 @@ const char *tokenizer_decode(const struct tokenizer *t, int previous, int token,
                 return "";
         p = &t->pieces[token];
         *length = p->length;
-        if (p->length == 6 && !memcmp(p->text, "<0x", 3) && p->text[5] == '>' && hex(p->text[3]) >= 0 && hex(p->text[4]) >= 0) {
+        if (p->length == 6 && !memcmp(p->text, "<0x", 3) && p->text[5] == '>' && hex(p->text[3]) >= 0 &&
+            hex(p->text[4]) >= 0) {
                 single[0] = (char)(hex(p->text[3]) << 4 | hex(p->text[4]));
                 *length = 1;
                 return single;

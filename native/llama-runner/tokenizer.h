@@ -28,13 +28,15 @@ struct tokenizer {
 
 /* `count` is the checkpoint's vocab_size: the file does not say how many pieces it holds. */
 int tokenizer_open(const char *path, size_t count, struct tokenizer *tokenizer, struct fault *fault);
-int tokenizer_parse(const void *bytes, size_t size, const char *name, size_t count, struct tokenizer *tokenizer, struct fault *fault);
+int tokenizer_parse(const void *bytes, size_t size, const char *name, size_t count, struct tokenizer *tokenizer,
+                    struct fault *fault);
 void tokenizer_close(struct tokenizer *tokenizer);
 
 /* TOKEN_BEGIN, then `text`, in a new array that the caller frees; NULL when there is no memory. */
 int *tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t *count);
 
 /* What `token` adds to the text after `previous`. `single` has room for a byte that a piece like <0x0A> stands for. */
-const char *tokenizer_decode(const struct tokenizer *tokenizer, int previous, int token, char single[1], size_t *length);
+const char *tokenizer_decode(const struct tokenizer *tokenizer, int previous, int token, char single[1],
+                             size_t *length);
 
 #endif
