@@ -1,4 +1,5 @@
-"""Simulated boots over a cable that loses one byte in a hundred, and bursts: verdicts, and how many are false.
+# ruff: noqa: E402
+"""Simulated boots over a cable that loses one byte in a hundred, and bursts: verdicts, and false ones.
 
 Half of the boards are good; half have a fault of the product, from a panic to a wrong kernel. A verdict is a
 pass (shell reached, every answer as it must be) or a failure of the product; else it is an error of the lab.
@@ -20,7 +21,7 @@ import pexpect.expect
 import pexpect.spawnbase
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/console")]  # ruff: noqa: E402
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/console")]
 
 from board_faults import CASES, Case, console
 

@@ -17,10 +17,36 @@ from boardwright.console.transcript import Event
 
 _REQUEST = re.compile(r"\bbwc? (\d+) [0-9a-f]{16} '((?:[^'\n]|'\\'')*)'")
 
+_TIMED = re.compile(r" {0,8}(\d{1,6}\.\d{3})  (.*)")
+_KERNEL_TIME = re.compile(r"\[ {0,4}(\d{1,6}\.\d{6})\]")
+_LINE_SECONDS = 0.01
+
 
 def port(recording: Path) -> BoardPort:
-    """A cable to the recorded board. Raises ``InputError`` when the file is no recording."""
-    return BoardPort(ScriptedBoard(script(transcript.read(recording))))
+    """A cable to the recorded board: an asciicast, or a plain log with times or without (:func:`plain_log`).
+
+    Raises ``InputError`` when the file claims to be a recording and is none.
+    """
+    data = recording.read_bytes()
+    if data.lstrip()[:1] == b"{":
+        return BoardPort(ScriptedBoard(script(transcript.read(recording))))
+    return BoardPort(ScriptedBoard(script(plain_log(data.decode("utf-8", "replace")))))
+
+
+def plain_log(text: str) -> list[Event]:
+    """The lines of a log as events. A time before a line, in seconds as our ``console.log`` has it, is taken;
+    else the kernel's own (``[   12.345678]``) moves the clock on; else a line comes 10 ms after the last.
+    """
+    events, now = list[Event](), 0.0
+    for line in text.replace("\r", "").split("\n"):
+        if match := _TIMED.match(line):
+            now, line = max(now, float(match.group(1))), match.group(2)
+        elif match := _KERNEL_TIME.match(line):
+            now = max(now + _LINE_SECONDS, float(match.group(1)))
+        else:
+            now += _LINE_SECONDS
+        events.append(Event(now, "o", f"{line}\r\n".encode()))
+    return events
 
 
 def script(events: Sequence[Event]) -> Script:
