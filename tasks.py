@@ -74,13 +74,19 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
 @task(
     help={
         **VARIANT,
-        "target": "where the image runs: qemu, or replay of a recorded console",
+        "target": "qemu, serial:PORT, labgrid:PLACE, or replay:FILE of a recorded console",
         "u-boot": "boot through U-Boot, which reads the image's own extlinux.conf",
-        "recording": "the console.cast that target replay plays",
+        "recording": "the console.cast that target replay plays, when the target names none",
         "budget": "seconds from power-on to a shell",
         "device": "another -device for QEMU, such as ati-vga,model=rv100",
         "noncoherent": "tell the kernel that QEMU's PCIe does not snoop the caches, as the board's does not",
         "lab": "with the lab's programs and a PCI BAR to map as Device memory; takes some minutes more",
+        "power": "what switches the board: command:PROGRAM, uhubctl:HUB:PORT or person",
+        "coordinator": "of labgrid, HOST[:PORT]",
+        "only": "checks with one of these words (commas between) in name, file or title",
+        "repeat": "how many runs",
+        "until-fail": "end at the first failure of the product",
+        "retries": "how often a run that ended with a lab error is tried again",
     }
 )
 @verb
@@ -95,13 +101,34 @@ def bringup(
     device: str = "",
     noncoherent: bool = False,
     lab: bool = False,
+    power: str = "",
+    coordinator: str = "",
+    only: str = "",
+    repeat: str = "1",
+    until_fail: bool = False,
+    retries: str = "",
 ) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
 
     seconds = whole("--budget", budget, 900)
     return bringup(
-        ROOT, board, variant, target, u_boot, recording, seconds, device, coherent=not noncoherent, lab=lab
+        ROOT,
+        board,
+        variant,
+        target,
+        u_boot,
+        recording,
+        seconds,
+        device,
+        coherent=not noncoherent,
+        lab=lab,
+        power=power,
+        coordinator=coordinator,
+        only=only,
+        repeat=whole("--repeat", repeat, 1),
+        until_fail=until_fail,
+        retries=whole("--retries", retries, 0),
     )
 
 

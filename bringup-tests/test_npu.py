@@ -9,6 +9,7 @@ from boardwright.bringup.bench import Bench
 from boardwright.bringup.parsers import npu_matmul, tokens
 from boardwright.bringup.plugin import Check
 from boardwright.console.console import Console
+from boardwright.results.outcome import Evidence
 
 SLOWEST = 1.0
 """Tokens a second below which a runner did not do what it is for."""
@@ -17,17 +18,26 @@ MODELS = "/opt/models"
 _EMULATED = "no NPU is emulated, and the CPU's rates would be the host's"
 
 
-@pytest.mark.parametrize("backend", ["rocket", "rknpu", "axengine"])
-def test_matmul(backend: str, console: Console, check: Check) -> None:
+DEVICES = {
+    "rocket": "/dev/accel/accel0",
+    "rknpu": "/sys/bus/platform/drivers/RKNPU",
+    "axengine": "/dev/npu",
+    "cpu": "/proc/cpuinfo",
+    "model": "/proc/cpuinfo",
+}
+"""What there is where a back end can be opened."""
+SYNTHETIC = "/usr/share/llama-runner/synthetic-260K"
+"""The package's own model: weights that mean nothing, of the smallest shape that exists."""
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+def test_matmul(backend: str, console: Console, bench_: Bench, check: Check) -> None:
     """matrix products on {backend} are right"""
     board.need(console, "npu-matmul")
-    nodes = {
-        "rocket": "/dev/accel/accel0",
-        "rknpu": "/sys/bus/platform/drivers/RKNPU",
-        "axengine": "/dev/npu",
-    }
-    if console.run(f"ls {nodes[backend]}").status != 0:
+    if console.run(f"ls {DEVICES[backend]}").status != 0:
         pytest.skip(f"no device of {backend}")
+    if backend == "model":
+        check.evidence = Evidence.MODELLED
     done = console.run(f"npu-matmul test --quick --backend {backend}", 300)
     run = npu_matmul.parse(done.output)
     check.measure("products right", run.right, run.total, text=f"{run.right} of {run.total}")
@@ -35,10 +45,30 @@ def test_matmul(backend: str, console: Console, check: Check) -> None:
     check.rests_on(*run.wrong)
     check.require(run.complete, f"npu-matmul broke off with status {done.status}: {done.line[-200:]}")
     check.require(run.right == run.total and (run.total or 0) > 0, f"wrong: {'; '.join(run.wrong[:3])}")
+    if backend == "model" or bench_.evidence is not Evidence.HARDWARE:
+        return  # an emulator's rates are the host's, and a model's mean nothing at all
     bench = console.run(f"npu-matmul bench --quick --json --backend {backend}", 300)
     for product in npu_matmul.parse(bench.output).products:
         if isinstance(rate := product.get("gflops"), float):
             check.rate(f"{product.get('type')} {product.get('what')}", [rate], "GFLOPS")
+
+
+def test_chain(console: Console, check: Check) -> None:
+    """llama-run: checkpoint to tokens, the same on the processor and on the NPU's model"""
+    board.need(console, "llama-run")
+    if console.run(f"test -f {SYNTHETIC}.bin").status != 0:
+        pytest.skip(f"no {SYNTHETIC}.bin on the board")
+    check.evidence = Evidence.MODELLED
+    command = f"llama-run {SYNTHETIC}.bin -z {SYNTHETIC}.tokenizer.bin -t 0 -n 24 --weights fp16"
+    told = {
+        name: console.run(f"{command} --backend {name} 2>/dev/null | sha256sum", 300)
+        for name in ("cpu", "model")
+    }
+    check.equal("text on the model, by SHA-256", told["model"].line, told["cpu"].line)
+    done = console.run(f"{command} --backend cpu --json -", 300)
+    run = tokens.llama(done.output)
+    check.require(run.rate is not None, f"llama-run told no rate (status {done.status}): {done.line[-200:]}")
+    check.measure("rate, not judged", run.rate, unit="tok/s")
 
 
 def test_llama(console: Console, bench_: Bench, check: Check) -> None:

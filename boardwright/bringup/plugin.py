@@ -18,7 +18,7 @@ from boardwright.bringup.bench import Bench
 from boardwright.bringup.expectation import Expectation
 from boardwright.console.console import BootReport, Console
 from boardwright.errors import BoardwrightError, ProductError
-from boardwright.results.outcome import CheckResult, Measurement, Outcome, Value
+from boardwright.results.outcome import CheckResult, Evidence, Measurement, Outcome, Value
 
 
 class Mismatch(ProductError):
@@ -31,6 +31,8 @@ class Check:
 
     measurements: list[Measurement] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    evidence: Evidence | None = None
+    """When it is weaker than what the target gives: a functional model on a real board, too, is modelled."""
 
     def measure(
         self, name: str, value: Value, expected: Value = None, *, text: str = "", unit: str = ""
@@ -134,7 +136,7 @@ class Session:
             outcome, detail, hint = judge(call.excinfo)
             found = item.stash.get(_CHECK, Check())
             result = CheckResult(
-                title(item), outcome, self.bench.evidence, item.stash[_SECONDS],
+                title(item), outcome, found.evidence or self.bench.evidence, item.stash[_SECONDS],
                 tuple(found.measurements), detail, hint, tuple(found.lines),
             )  # fmt: skip
             self.results.append(result)

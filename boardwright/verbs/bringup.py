@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ from boardwright.verbs.common import Request, request
 if TYPE_CHECKING:
     from boardwright.targets import qemu as machine
 
-TARGETS = ("qemu", "replay")
+PASSWORD = "BOARDWRIGHT_CONSOLE_PASSWORD"
+"""Of root, on a board whose console asks for one; a command line would show it to everybody."""
 
 
 def bringup(
@@ -30,28 +32,42 @@ def bringup(
     *,
     coherent: bool = True,
     lab: bool = False,
+    power: str = "",
+    coordinator: str = "",
+    only: str = "",
+    repeat: int = 1,
+    until_fail: bool = False,
+    retries: int = 0,
 ) -> int:
     """Boot the built image on ``target`` and run the checks: 0 passed, 1 the product failed, 3 the lab."""
     from boardwright.bringup.bench import Options
+    from boardwright.bringup.repeat import Plan
     from boardwright.bringup.run import bringup as run
+    from boardwright.verbs import targets
+    from boardwright.verbs.results import history_file
 
-    if target not in TARGETS:
-        raise InputError(f"no target {target!r}", hint=f"targets are {' and '.join(TARGETS)}")
+    where = targets.parse(target, recording)
+    plan = Plan(times=repeat, until_fail=until_fail, retries=retries)
     asked = request(root, board, variant)
     image, manifest = built(asked)
     options = Options(
-        target="replay" if target == "replay" else "qemu",
+        target=where.kind,
         budget=float(budget),
         qemu=_with_lab(asked, u_boot, device, coherent) if lab else _options(u_boot, device, coherent),
-        recording=Path(recording) if recording else None,
+        recording=where.recording,
+        password=os.environ.get(PASSWORD),
+        only=only,
+        history=history_file(),
+        connect=targets.connect(where, asked.context.board.console.baud, power, coordinator),
     )
     return run(
-        image if target == "qemu" else None,
+        None if where.kind == targets.REPLAY else image,
         asked.context.board,
         manifest,
-        environment(asked, QEMU_ENVIRONMENT) if target == "qemu" else Path("/"),
+        environment(asked, QEMU_ENVIRONMENT) if where.kind == targets.QEMU else Path("/"),
         asked.out / "bringup",
         options,
+        plan,
     )
 
 

@@ -194,6 +194,7 @@ def npu(tmp_path: Path, matmul: str, llama: str) -> dict[str, dict]:
     answers: dict[str, Result | str] = {
         "command -v npu-matmul": FINE, "ls /dev/accel/accel0": "/dev/accel/accel0\n",
         "ls /sys/bus/platform/drivers/RKNPU": ABSENT, "ls /dev/npu": ABSENT,
+        "ls /proc/cpuinfo": ABSENT, "test -f /usr/share/llama-runner/synthetic-260K.bin": ABSENT,
         "npu-matmul test --quick --backend rocket": Result(matmul, 0),
         "npu-matmul bench --quick --json --backend rocket": log("npu-matmul-bench.json"),
         "command -v llama-run": FINE, "command -v llama2c": FINE, clocks.COMMAND: "",
