@@ -50,3 +50,9 @@ def test_every_verb_shows_an_example() -> None:
             check=True,
         )
         assert "Example: invoke" in " ".join(shown.stdout.split()), verb["name"]
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest imports them by their bare names, and collects nothing when two are alike."""
+    names = sorted(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert sorted(set(names)) == names
