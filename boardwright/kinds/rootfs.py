@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from boardwright.build.step import Built, Input, Output, RootStep, Step, Text
-from boardwright.kinds import debs
+from boardwright.kinds import debs, models
 from boardwright.kinds.context import Context, packages, script
 from boardwright.schema.recipe import RootfsRecipe
 
@@ -43,6 +43,7 @@ def _finished(context: Context, recipe: RootfsRecipe, base: str, kernel: str, ep
         "modules.tar": Output(kernel, "modules.tar"),
         "settings.json": Text(json.dumps(_settings(context, recipe), sort_keys=True)),
     }
+    inputs |= models.inputs(context)
     for name in overlays:
         inputs[f"overlays/{name}"] = context.rendered(f"overlays/rootfs/{name}", variables)
     return Step(

@@ -189,6 +189,14 @@ class Board(Record):
     """Expected results: ``check``, ``evidence`` and what that check compares with."""
 
 
+class OwnModel(Record):
+    """A file of a language model for the image; what is left out is as ``recipes/models.yaml`` says."""
+
+    path: str | None = None
+    """From the project's directory, or absolute; instead of fetching it."""
+    sha256: Sha256 | None = None
+
+
 class Local(Record):
     """``local.yaml``: what is the user's alone and never committed."""
 
@@ -200,3 +208,5 @@ class Local(Record):
     """Instead of the board's name."""
     vendor: dict[str, Vendor] = {}
     """These stand before the board's own of the same name."""
+    models: dict[FileName, OwnModel] = {}
+    """Files of language models that the image carries, such as ``stories110M.bin: {}``."""

@@ -14,8 +14,11 @@ from boardwright.schema.words import (
     PackageName,
     PackageRequest,
     PackageVersion,
+    Positive,
     RelativePath,
+    Sha256,
     Suite,
+    Url,
 )
 
 
@@ -171,6 +174,24 @@ class NativeRecipe(RecipeBase, tag="native", kw_only=True):
     """Files that these patches create; they are compiled into every program."""
 
 
+class Model(Record):
+    """A published file of a language model."""
+
+    url: Url
+    size: Positive
+    """Bytes."""
+    sha256: Sha256 | None = None
+    """None: nobody has told it; ``local.yaml`` must."""
+
+
+class ModelsRecipe(RecipeBase, tag="models", kw_only=True):
+    """Weights and tokenizers of language models; ``models`` of ``local.yaml`` says which the image gets."""
+
+    directory: Literal["/opt/models"] = "/opt/models"
+    """Where they are on the board."""
+    models: dict[FileName, Model]
+
+
 class ImageRecipe(RecipeBase, tag="image", kw_only=True):
     """The disk image."""
 
@@ -192,6 +213,7 @@ Recipe = (
     | ProjectRecipe
     | LoaderRecipe
     | NativeRecipe
+    | ModelsRecipe
     | ImageRecipe
     | OverlaysRecipe
 )

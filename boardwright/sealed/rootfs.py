@@ -1,8 +1,8 @@
 """The root file system's tarball: Debian's root, kernel modules, overlays and the user's settings in one.
 
-``/in/base/root.tar``, ``/in/modules.tar``, ``/in/overlays/<name>/`` (in the order of ``$OVERLAYS``) and
-``/in/settings.json`` to ``/out/rootfs.tar`` and ``/out/packages.json``. Run as ``python3 -m sealed.rootfs``
-in ``/in``, standard library only.
+``/in/base/root.tar``, ``/in/modules.tar``, ``/in/overlays/<name>/`` (in the order of ``$OVERLAYS``), perhaps
+``/in/models/`` and ``/in/settings.json`` to ``/out/rootfs.tar`` and ``/out/packages.json``. Run as
+``python3 -m sealed.rootfs`` in ``/in``, standard library only.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def merge(tree: Tree, inputs: Path, overlays: list[str], exclude: list[str]) -> 
     tree.add_tar(inputs / "modules.tar")
     for name in overlays:
         tree.add_directory(inputs / "overlays" / name, name)
+    if (inputs / "models").is_dir():
+        tree.add_directory(inputs / "models", "models")
 
 
 def apply_settings(tree: Tree, settings: dict[str, Any], epoch: int) -> None:

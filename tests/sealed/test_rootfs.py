@@ -140,6 +140,14 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
 # What survives
 
 
+def test_models_are_where_the_checks_look_for_them(board: Board) -> None:
+    (board.inputs / "models/opt/models").mkdir(parents=True)
+    (board.inputs / "models/opt/models/tokenizer.bin").write_text("words")
+    found = board.members()
+    assert (found["opt/models/tokenizer.bin"].uid, found["opt/models/tokenizer.bin"].mode) == (0, 0o644)
+    assert board.text("opt/models/tokenizer.bin") == "words"
+
+
 def test_owners_special_modes_and_capabilities_survive(board: Board) -> None:
     capability = {"SCHILY.xattr.security.capability": "\x01\x00\x00\x02\x00\x20\udc80\x00"}
     board.base = [
