@@ -103,7 +103,10 @@ def _run(session: Session, options: Options) -> bool:
 
     tests = options.tests
     quiet = ["-p", "no:terminal", "-p", "no:cacheprovider", "--disable-plugin-autoload", "-p", "no:junitxml"]
-    where = ["--import-mode=importlib", "--capture=no", f"--rootdir={tests}", "-c", "/dev/null", str(tests)]
+    # Modules are named after their path from the root: below the directory's parent, a check is not taken for
+    # another module of its file's name, which this process may have loaded.
+    root = f"--rootdir={tests.resolve().parent}"
+    where = ["--import-mode=importlib", "--capture=no", root, "-c", "/dev/null", str(tests)]
     status = pytest.main([*quiet, *where], plugins=[session])
     if status == pytest.ExitCode.NO_TESTS_COLLECTED and options.only:
         raise InputError(

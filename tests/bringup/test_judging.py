@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,17 @@ def test_each_kind_of_end_has_its_outcome(tmp_path: Path) -> None:
         "asks what was never recorded": ("pass", ""),
         "skipped": ("skip", "no card in the slot"),
     }
+
+
+def test_a_check_is_not_another_module_of_its_files_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"test_of_{tmp_path.name}"
+    other = types.ModuleType(name)
+    exec("def test_other(): 'of the other module'", other.__dict__)
+    monkeypatch.setitem(sys.modules, name, other)
+    _, found = outcomes(tmp_path, "def test_own(boot): 'own'\n")
+    assert found == {"own": ("pass", "")}
 
 
 def test_the_check_of_the_boot_comes_first_and_takes_its_failure(tmp_path: Path) -> None:
