@@ -67,6 +67,29 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return made
 
 
+def test_the_list_holds_what_the_back_end_can_do(lab: Lab) -> None:
+    """axengine multiplies int8 only; its models here are of one K, and hold any N by slices."""
+    models = lab.out / "models"
+    models.mkdir()
+    (models / "v1_matmul_npu3_s8_256_16_10000_1.axmodel").write_text(
+        '{"matmul": "s8", "k": 256, "d1": 16, "d2": 10000}'
+    )
+    library = "/out/build/npu-matmul/tests/fake/libfake-ax.so"
+    variables = {
+        "NPU_MATMUL_AX_ENGINE": library,
+        "NPU_MATMUL_AX_SYS": library,
+        "NPU_MATMUL_AX_MODELS": "/out/models",
+    }
+    said = lab.shell(lab.line("npu-matmul/npu-matmul", "test --quick --backend axengine", **variables))
+    right, total = map(int, re.findall(r"(\d+) of (\d+) products right on axengine", said)[0])
+    assert right == total > 0
+    assert "fp16" not in said
+    refused = lab.line(
+        "npu-matmul/npu-matmul", "test --backend axengine --type fp16-fp32 --shape 4x32x16", **variables
+    )
+    assert "int8 only" in lab.shell(refused, bad=3)
+
+
 def test_the_suite_over_fakes(lab: Lab) -> None:
     said = lab.shell("meson test -C build --no-rebuild --suite npu-matmul")
     assert len(re.findall(r"over (?:fake nodes|a fake run-time) +OK", said)) == (3 if lab.emulator else 4)
