@@ -210,3 +210,5 @@ class Local(Record):
     """These stand before the board's own of the same name."""
     models: dict[FileName, OwnModel] = {}
     """Files of language models that the image carries, such as ``stories110M.bin: {}``."""
+    devices: dict[Name, str] = {}
+    """Serial numbers of the disks that ``invoke flash --to NAME`` writes, such as ``sd: 0x1a2b3c4d``."""
