@@ -31,6 +31,12 @@ class Faults:
     lost_after: int | None = None
     """Bytes received after which the port goes away, for ``away`` seconds, or for good."""
     away: float | None = None
+    cut_after: int | None = None
+    """Bytes received after which the line is dead for good in both directions, though the port is there."""
+    fifo: int | None = None
+    """Bytes that the board's receiver holds; what comes while it is full is lost."""
+    fifo_drain: float = 10_000.0
+    """Bytes a second at which the board takes them out."""
     baud: tuple[int, int] | None = None
     """The rate the board sends at, and ours."""
 
@@ -47,6 +53,7 @@ class BadCable:
         self._received = 0
         self._burst_left, self._burst_at = 0, 0.0
         self._returned = False
+        self._level, self._filled_at = 0.0, 0.0
 
     def read(self, seconds: float) -> bytes:
         faults = self._faults
@@ -57,6 +64,8 @@ class BadCable:
             if data and self._random.random() < faults.stolen:
                 data = b""
             self._held = self._spoil(data if faults.baud is None else misread(data, *faults.baud))
+        if faults.cut_after is not None and self._received > faults.cut_after:
+            self._held = b""
         data, self._held = self._held[: faults.largest_read], self._held[faults.largest_read :]
         self._received += len(data)
         if faults.lost_after is not None and self._received > faults.lost_after and not self._returned:
@@ -64,10 +73,22 @@ class BadCable:
         return data
 
     def write(self, data: bytes) -> None:
-        self._port.write(self._spoil(data))
+        if self._faults.cut_after is None or self._received <= self._faults.cut_after:
+            self._port.write(self._spoil(self._received_by_board(data)))
 
     def close(self) -> None:
         self._port.close()
+
+    def _received_by_board(self, data: bytes) -> bytes:
+        """What a receiver keeps that holds ``fifo`` bytes; all that we write at once comes at once."""
+        faults = self._faults
+        if faults.fifo is None or self._clock is None:
+            return data
+        now = self._clock()
+        self._level = max(self._level - (now - self._filled_at) * faults.fifo_drain, 0.0)
+        kept = data[: max(int(faults.fifo - self._level), 0)]
+        self._level, self._filled_at = self._level + len(kept), now
+        return kept
 
     def _go_away(self) -> None:
         if self._faults.away is None or self._clock is None:

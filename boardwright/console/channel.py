@@ -10,6 +10,7 @@ import codecs
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from boardwright.console.matcher import LONGEST_MATCH, Matcher
 from boardwright.console.terminal import TerminalFilter
@@ -19,6 +20,19 @@ from boardwright.console.watch import Watch
 
 Clock = Callable[[], float]
 """Seconds that only grow; ``time.monotonic`` or the clock of a simulated board."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Sending for a receiver without flow control: ``chunk`` bytes, a pause of ``seconds``, the next."""
+
+    chunk: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if self.chunk < 1 or not 0 < self.seconds <= 1:
+            raise ValueError(f"expected 1 byte or more and a pause of 1 s at most, found {self}")
+
 
 MOST_UNREAD = 8 * 2**20
 """Characters that are kept until something is found; of more, the oldest are forgotten."""
@@ -31,8 +45,11 @@ class Channel:
     ``characters`` count what could not be decoded, and all.
     """
 
-    def __init__(self, port: Port, transcript: Transcript, watch: Watch, clock: Clock) -> None:
+    def __init__(
+        self, port: Port, transcript: Transcript, watch: Watch, clock: Clock, pace: Pace | None = None
+    ) -> None:
         self.port, self.transcript, self.watch, self.clock = port, transcript, watch, clock
+        self.pace = pace
         self.opened = self.last_heard = self._last_text = clock()
         self.heard = False
         self.gaps: list[tuple[float, str]] = []
@@ -70,7 +87,11 @@ class Channel:
     def write(self, text: str, *, secret: bool = False) -> None:
         data = text.encode()
         self.transcript.add(Event(self.seconds, "i", b"***" if secret else data))
-        self.port.write(data)
+        step = self.pace.chunk if self.pace else max(len(data), 1)
+        for start in range(0, len(data), step):
+            if self.pace and start:
+                self.listen(self.pace.seconds)  # not a sleep: the echo comes meanwhile
+            self.port.write(data[start : start + step])
 
     def find(self, patterns: Sequence[re.Pattern[str]], seconds: float) -> tuple[int, str] | None:
         """Wait for the first of ``patterns``: which, and the text before it. ``None`` when time is up.

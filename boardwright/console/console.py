@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from boardwright.console import shell
-from boardwright.console.channel import Channel, Clock
+from boardwright.console.channel import Channel, Clock, Pace
 from boardwright.console.errors import (
     BoardFailed,
     ConsoleError,
@@ -58,6 +58,7 @@ class Console:
     ``silence``: seconds without a byte after which a board that had spoken counts as stuck.
     ``slowdown``: how many times slower than it should the board runs now, as an emulated one does on a busy
     host; limits of silence grow with it, and from :data:`_BUSY` on a mere timeout is not the board's fault.
+    ``pace``: for a board that loses what comes too fast.
     """
 
     def __init__(
@@ -70,9 +71,10 @@ class Console:
         silence: float = 120.0,
         slowdown: Callable[[], float] = lambda: 1.0,
         clock: Clock = time.monotonic,
+        pace: Pace | None = None,
     ) -> None:
         self.watch = Watch()
-        self.channel = Channel(port, transcript or Transcript(None), self.watch, clock)
+        self.channel = Channel(port, transcript or Transcript(None), self.watch, clock, pace)
         self._user, self._password, self._silence = user, password, silence
         self._slowdown = slowdown
         self.verdict = Verdict(self.channel, self.watch, silence, slowdown)

@@ -96,8 +96,9 @@ class Loader:
         if not self._typist.resync():
             raise self._console.verdict.unusable("the loader's prompt does not answer")
 
-    def run(self, command: str, *, check: bool = True) -> str:
-        """Output of a command. Raises ``BoardFailed`` when it fails and ``check`` is set.
+    def run(self, command: str, *, check: bool = True, seconds: float = 30.0) -> str:
+        """Output of a command that ends within ``seconds``. Raises ``BoardFailed`` when it fails and it is
+        checked.
 
         The status is asked for by a line of its own, so that a lost byte in the command is seen in its echo,
         and one in the answer only makes it be asked again. A command that was typed is entered once.
@@ -111,7 +112,7 @@ class Loader:
             raise self._console.verdict.unusable(f"the loader did not take {command!r}")
         channel = self._console.channel
         channel.write("\n")
-        found = channel.find([_PROMPT], 30.0)
+        found = channel.find([_PROMPT], seconds)
         output = (found[1] if found else "").lstrip("\n")
         status = "1" if _UNKNOWN in output else self._status()
         if check and status != "0":

@@ -41,6 +41,10 @@ class LoaderScript:
     deaf_for: int = 0
     """So many keys are lost first."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    append: str | None = None
+    """What its boot script makes of ``bootargs``, as extlinux' ``append`` does; None: it leaves them."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """Commands that succeed, with what they print."""
     failing: Mapping[str, str] = field(default_factory=dict)
     """Commands that fail, with what they print."""
 
@@ -59,6 +63,8 @@ class Script:
     answers: Mapping[str, Result] = field(default_factory=dict)
     deadly: Mapping[str, str] = field(default_factory=dict)
     """Commands after which the board prints a text and never speaks again."""
+    resets: Mapping[str, str] = field(default_factory=dict)
+    """Commands after which the board prints a text and starts anew."""
     hanging: frozenset[str] = frozenset()
     """Commands that do not end until Ctrl-C."""
     echo: bool = True
@@ -91,13 +97,23 @@ class ScriptedBoard:
         self._keys, self._deaf = "", 0
         self._environment: dict[str, str] = {}
         self._status = 0
+        self._cmdline = ""
         self._ready = math.inf
+        self._power_on()
+
+    def power_cycle(self, now: float) -> None:
+        """Off and on: what was not yet said is never said, and the board starts from its first line."""
+        self._queue, self._last, self._echo = [], max(self._last, now), self._script.echo
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._state, self._ready, self._typed, self._cmdline = "booting", math.inf, "", ""
         self._power_on()
 
     def _power_on(self) -> None:
         loader = self._script.loader
         if loader is None:
-            self._play(self._script.boot, 0.0)
+            self._play(self._script.boot, self._last)
             return
         self._environment, self._deaf, self._keys = dict(loader.environment), loader.deaf_for, ""
         at = self._last
@@ -120,6 +136,8 @@ class ScriptedBoard:
         for pause, text in boot:
             at += pause
             self._say(text, at)
+            if self._cmdline and "Booting Linux" in text:
+                self._say(f"[    0.000000] Kernel command line: {self._cmdline}\n", at)
         self._ready = at + 0.5
         if self._script.reaches_shell:
             self._open_session(self._ready)
@@ -236,17 +254,21 @@ class ScriptedBoard:
         assert loader is not None
         word, _, rest = line.strip().partition(" ")
         name, _, value = rest.partition(" ")
-        if line.strip() in ("boot", "bootd", "run bootcmd"):
-            self._state, self._window = "booting", (0.0, 0.0)
+        script = line.strip() in ("boot", "bootd", "run bootcmd")
+        if script or word in ("booti", "bootm"):
+            given = self._environment.get("bootargs", "")
+            self._cmdline = loader.append if script and loader.append is not None else given
+            self._state, self._window, self._ready = "booting", (0.0, 0.0), math.inf
             self._play(self._script.boot[loader.at :], self._last)
             return
         if word == "reset":
-            self._state = "booting"
-            self._power_on()
+            self._start_anew()
             return
         said, self._status = "", self._status if word == "echo" else 0
         if line in loader.failing:
             said, self._status = loader.failing[line], 1
+        elif line in loader.known:
+            said = loader.known[line]
         elif word == "echo":
             said = rest.replace("$?", str(self._status)) + "\n"
             self._status = 0
@@ -321,8 +343,14 @@ class ScriptedBoard:
                 self._say(self._script.deadly[command])
                 self._state = "dead"
                 return False
+            if command in self._script.resets:
+                self._say(self._script.resets[command])
+                self._start_anew()
+                return False
             unknown = Result(f"sh: 1: eval: {command.split()[0]}: not found\n", 127)
             known = {"true": Result("", 0), **self._script.answers}
+            if self._cmdline:
+                known["cat /proc/cmdline"] = Result(self._cmdline + "\n", 0)
             self._result = known.get(command, unknown)
         return True
 
