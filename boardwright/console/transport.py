@@ -37,7 +37,7 @@ class SerialPort:
         import serial
 
         if (package := __package__) not in serial.protocol_handler_packages:
-            serial.protocol_handler_packages.append(package)
+            serial.protocol_handler_packages.insert(0, package)  # our rfc2217:// before pyserial's own
         self.url = url
         try:
             port = serial.serial_for_url(_with_options(url), baudrate=baud, do_not_open=True)
