@@ -132,6 +132,75 @@ def bringup(
     )
 
 
+@task(
+    help={
+        **VARIANT,
+        "target": "serial:PORT or labgrid:PLACE",
+        "stop-autoboot": "stop the loader's countdown first",
+        "key": "what stops it: one character, or enter, space, escape, ctrl-c or tab (default: space)",
+        "budget": "seconds for --stop-autoboot",
+        "power": "switch the board off and on first, by command:PROGRAM, uhubctl:HUB:PORT or person",
+        "cycle": "switch it off and on first by the labgrid place's own switch",
+        "coordinator": "of labgrid, HOST[:PORT]",
+    }
+)
+@verb
+def console(
+    _: Context,
+    board: str = "",
+    variant: str = "",
+    target: str = "",
+    stop_autoboot: bool = False,
+    key: str = "",
+    budget: str = "60",
+    power: str = "",
+    cycle: bool = False,
+    coordinator: str = "",
+) -> int:
+    """A terminal on the board, recorded; Ctrl-] leaves. Example: invoke console --target serial:FT232R"""
+    from boardwright.verbs.console import console
+
+    return console(
+        ROOT,
+        board,
+        variant,
+        target,
+        power=power,
+        coordinator=coordinator,
+        cycle=cycle,
+        stop_autoboot=stop_autoboot,
+        key=key,
+        budget=whole("--budget", budget, 60),
+    )
+
+
+@task(
+    help={
+        **VARIANT,
+        "to": "a disk's path or serial number, a name from `devices` of local.yaml, or a plain file",
+        "image": "another image than the board's: .img, .img.zst or .img.xz with its .bmap beside it",
+        "yes": "ask nothing; only for a disk whose serial number is in local.yaml, and for plain files",
+        "list": "list the disks, and why some are never written to",
+        **JSON,
+    }
+)
+@verb
+def flash(
+    _: Context,
+    board: str = "",
+    variant: str = "",
+    to: str = "",
+    image: str = "",
+    yes: bool = False,
+    list: bool = False,
+    json: bool = False,
+) -> int:
+    """Write the image to a card and read it back. Example: invoke flash --board rock5b --to sd"""
+    from boardwright.verbs.flash import flash_image
+
+    return flash_image(ROOT, board, variant, to, image, yes, list, json)
+
+
 @task(help={"board": "only runs of this board", "limit": "how many runs", **JSON})
 @verb
 def results(_: Context, board: str = "", limit: str = "20", json: bool = False) -> int:

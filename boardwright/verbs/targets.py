@@ -54,11 +54,12 @@ def parse(text: str, recording: str = "") -> Target:
 
 
 def connect(
-    target: Target, baud: int, power: str, coordinator: str
+    target: Target, baud: int, power: str, coordinator: str, *, cycle: bool = True
 ) -> Callable[[contextlib.ExitStack], Port] | None:
     """What connects to a board and switches it on; None for a target that is none.
 
-    ``baud``: bits a second. ``power``: a switch (boardwright/targets/power.py). Raises ``InputError``.
+    ``baud``: bits a second. ``power``: a switch (boardwright/targets/power.py). ``cycle``: a labgrid place
+    with a switch of its own is switched off and on. Raises ``InputError``.
     """
     if target.kind not in (SERIAL, LABGRID):
         if power or coordinator:
@@ -71,7 +72,7 @@ def connect(
         if coordinator:
             raise InputError("--coordinator is for labgrid:PLACE")
         return lambda stack: _serial(stack, target.where, baud, switch)
-    return lambda stack: _labgrid(stack, target.where, baud, switch, coordinator)
+    return lambda stack: _labgrid(stack, target.where, baud, switch, coordinator, cycle)
 
 
 def _serial(stack: contextlib.ExitStack, url: str, baud: int, switch: Power | None) -> Port:
@@ -81,12 +82,12 @@ def _serial(stack: contextlib.ExitStack, url: str, baud: int, switch: Power | No
 
 
 def _labgrid(
-    stack: contextlib.ExitStack, place: str, baud: int, switch: Power | None, coordinator: str
+    stack: contextlib.ExitStack, place: str, baud: int, switch: Power | None, coordinator: str, cycle: bool
 ) -> Port:
     from boardwright.targets import labgrid
     from boardwright.targets import power as switches
 
     port, own = stack.enter_context(labgrid.connected(labgrid.Lab(place, coordinator), baud))
-    if chosen := switch or own:
+    if cycle and (chosen := switch or own):
         switches.cycle(chosen)
     return port

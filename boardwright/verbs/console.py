@@ -1,0 +1,84 @@
+"""``invoke console``: this terminal on the board's serial console, with a transcript."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from boardwright.console.console import Console
+from boardwright.console.errors import BoardFailed, ConsoleSilent
+from boardwright.console.interactive import Shown, attach
+from boardwright.console.loader import KEYS, Autoboot, interrupt
+from boardwright.console.transcript import Transcript
+from boardwright.errors import ExitStatus, HostError, InputError
+from boardwright.verbs import targets
+from boardwright.verbs.common import request, say
+
+
+def console(
+    root: Path,
+    board: str,
+    variant: str,
+    target: str,
+    *,
+    power: str = "",
+    coordinator: str = "",
+    cycle: bool = False,
+    stop_autoboot: bool = False,
+    key: str = "",
+    budget: int = 60,
+) -> int:
+    """A terminal on the board until Ctrl-]; 1 when the loader was to be stopped and was not, else 0.
+
+    Transcripts: ``out/<board>/console/<time>.cast`` and ``.raw``. ``budget``: seconds for ``stop_autoboot``.
+    Raises ``InputError``, ``HostError`` without a terminal, ``ConsoleLost`` when the port is gone for good.
+    """
+    where = _board_target(target)
+    if cycle and where.kind == targets.SERIAL and not power:
+        raise InputError("--cycle: a serial port switches nothing", hint="add --power: docs/console.md")
+    if key and (len(key) > 1 and key not in KEYS):
+        raise InputError(f"--key: expected one character or {', '.join(KEYS)}, found {key!r}")
+    asked = request(root, board, variant)
+    baud = asked.context.board.console.baud
+    connect = targets.connect(where, baud, power, coordinator, cycle=cycle or bool(power))
+    assert connect is not None
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise HostError("expected a terminal for stdin and stdout", hint="invoke bringup needs none")
+    cast = asked.out / "console" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.cast"
+    with contextlib.ExitStack() as stack:
+        say(f"Ctrl-] leaves; transcript {cast}")
+        shown = Shown(connect(stack), sys.stdout.fileno())
+        title = f"{asked.board_name} on {target}"
+        transcript = stack.enter_context(Transcript(cast, title, raw=cast.with_suffix(".raw")))
+        session = Console(shown, transcript=transcript)
+        stopped = not stop_autoboot or _stop(session, budget, Autoboot(key or "space"))
+        try:
+            attach(session)
+        finally:
+            with contextlib.suppress(OSError):  # the terminal was closed
+                say(f"\ntranscript {cast}")
+    return ExitStatus.OK if stopped else ExitStatus.PRODUCT
+
+
+def _board_target(word: str) -> targets.Target:
+    if not word:
+        raise InputError("--target: expected serial:PORT or labgrid:PLACE")
+    where = targets.parse(word)
+    if where.kind not in (targets.SERIAL, targets.LABGRID):
+        hint = "invoke qemu is a terminal on the emulator" if where.kind == targets.QEMU else None
+        raise InputError(f"--target: expected serial:PORT or labgrid:PLACE, found {word!r}", hint=hint)
+    return where
+
+
+def _stop(session: Console, budget: int, how: Autoboot) -> bool:
+    """Whether the loader stands at its prompt; if not, why is said, and the person goes on from there."""
+    say("stopping the loader's countdown; Ctrl-C gives up")
+    try:
+        interrupt(session, float(budget), how)
+    except (BoardFailed, ConsoleSilent) as error:
+        say(f"\n{error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        return False
+    session.channel.write("\n")  # a prompt to see
+    return True
