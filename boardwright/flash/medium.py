@@ -150,9 +150,15 @@ def open_file(path: Path, size: int) -> Opened:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode):
             raise InputError(f"{path} is no plain file any more; nothing was written")
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if state.st_size < size:
             os.ftruncate(descriptor, size)
         return Opened(descriptor, max(size, state.st_size))
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno == errno.EWOULDBLOCK:
+            raise InputError(f"{path} is being flashed by another run") from error
+        raise HostError(f"{path}: {error.strerror}") from error
     except BaseException:
         os.close(descriptor)
         raise

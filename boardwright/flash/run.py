@@ -44,6 +44,13 @@ def flash(
     is left unbootable; ``HostError`` for one that fails. The journal stays until everything was read back.
     """
     check_start(image)
+    try:
+        return _flash(image, medium, journal, steps, marks)
+    except OSError as error:
+        raise HostError(f"the medium failed: {error.strerror}", hint="try another reader or cable") from error
+
+
+def _flash(image: Image, medium: Medium, journal: Journal, steps: Steps, marks: bool) -> Done:
     journal.load()
     resumed = journal.resumed
     if marks and not resumed:

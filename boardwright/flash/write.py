@@ -156,6 +156,8 @@ def _ahead(
             for piece in source.pieces(image, take, wanted):
                 ready.put(piece)
             ready.put(None)
+        except OSError as error:
+            ready.put(HostError(f"{image.path} cannot be read: {error.strerror}"))
         except BaseException as error:  # handed to the thread that waits for it
             ready.put(error)
 
