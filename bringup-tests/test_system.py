@@ -10,7 +10,7 @@ from boardwright.bringup.expectation import Expectation
 from boardwright.bringup.parsers import boot_time, clocks, kernel_log, memory, network, provenance, storage
 from boardwright.bringup.plugin import Check
 from boardwright.console import transcript
-from boardwright.console.console import BootReport, Console
+from boardwright.console.console import Console
 from boardwright.console.errors import CommandTimeout
 from boardwright.results.outcome import Evidence
 
@@ -100,8 +100,9 @@ def test_temperature(console: Console, check: Check) -> None:
     check.require(not hot, "; ".join(hot), hint="heat sink and fan; every rate of this run is suspect")
 
 
-def test_boot_time(console: Console, boot: BootReport, bench_: Bench, check: Check) -> None:
+def test_boot_time(console: Console, bench_: Bench, check: Check) -> None:
     """where the time of the boot went"""
+    boot = bench_.boot()
     check.rate("power-on to shell", [boot.seconds], "s", better="lower")
     for name, seconds in boot_time.stages(boot.milestones, boot.seconds):
         check.rate(f"stage {name}", [seconds], "s", better="lower")

@@ -101,7 +101,8 @@ class Session:
 
     @pytest.fixture(scope="session")
     def boot(self, bench_: Bench) -> BootReport:
-        """The boot. Only the check of the boot itself asks for it; its failure is that check's."""
+        """The boot. Only the check of the boot itself asks for it; its failure is that check's. Others take
+        ``console``, which skips them, and then ``bench_.boot()``."""
         return bench_.boot()
 
     @pytest.fixture

@@ -140,3 +140,13 @@ def test_only_lab_errors_is_a_lab_error(tmp_path: Path) -> None:
 def test_checks_that_do_not_load_are_never_a_pass(tmp_path: Path, text: str) -> None:
     with pytest.raises(HostError, match=r"no check could be run|cannot be loaded"):
         outcomes(tmp_path, text)
+
+
+def test_of_a_boot_that_fails_one_check_only_says_so(tmp_path: Path) -> None:
+    """The project's own checks: all others have no shell to ask, and are skipped."""
+    options = Options(target="replay", recording=DATA / "panic.cast")
+    bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options)
+    found = json.loads((tmp_path / "bringup.json").read_text())["checks"]
+    assert [check["check"] for check in found if check["outcome"] in ("fail", "error")] == [
+        "boots to a shell"
+    ]
