@@ -6,8 +6,11 @@ import errno
 import hashlib
 import os
 import random
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from boardwright.flash import source
 
@@ -55,6 +58,8 @@ def make(directory: Path, data: bytes, suffix: str = "", spans: list[tuple[int, 
     if not suffix:
         return path
     program = {".zst": "zstd", ".xz": "xz"}[suffix]
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
     packed = Path(f"{path}{suffix}")
     packed.write_bytes(subprocess.run([program, "-qc1", path], stdout=subprocess.PIPE, check=True).stdout)
     path.unlink()
