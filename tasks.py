@@ -137,7 +137,7 @@ def bringup(
         **VARIANT,
         "target": "serial:PORT or labgrid:PLACE",
         "stop-autoboot": "stop the loader's countdown first",
-        "key": "what stops it: one character, or enter, space, escape, ctrl-c or tab (default: space)",
+        "key": "what stops it: a character, enter, space, escape, ctrl-c or tab (default: the board file's)",
         "budget": "seconds for --stop-autoboot",
         "power": "switch the board off and on first, by command:PROGRAM, uhubctl:HUB:PORT or person",
         "cycle": "switch it off and on first by the labgrid place's own switch",

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from boardwright.bringup.expectation import Expectation, expectation
+from boardwright.console.channel import pace_of
 from boardwright.console.console import BootReport, Console
 from boardwright.console.transcript import Transcript
 from boardwright.console.transport import Port
@@ -125,6 +126,7 @@ class Bench:
             "user": options.user,
             "password": options.password,
             "silence": options.silence,
+            "pace": pace_of(self.board.console) if options.connect is not None else None,
         }
         if played is not None:
             self._console = Console(played, transcript=transcript, clock=played.clock, **keywords)

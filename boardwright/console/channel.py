@@ -11,12 +11,16 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from boardwright.console.matcher import LONGEST_MATCH, Matcher
 from boardwright.console.terminal import TerminalFilter
 from boardwright.console.transcript import Event, Transcript
 from boardwright.console.transport import Gap, Port
 from boardwright.console.watch import Watch
+
+if TYPE_CHECKING:
+    from boardwright.schema import board
 
 Clock = Callable[[], float]
 """Seconds that only grow; ``time.monotonic`` or the clock of a simulated board."""
@@ -36,6 +40,11 @@ class Pace:
 
 MOST_UNREAD = 8 * 2**20
 """Characters that are kept until something is found; of more, the oldest are forgotten."""
+
+
+def pace_of(words: board.Console) -> Pace | None:
+    """The ``pace`` of a board file's ``console``."""
+    return None if words.pace is None else Pace(words.pace.chunk, words.pace.delay_ms / 1000)
 
 
 class Channel:
@@ -87,6 +96,10 @@ class Channel:
     def write(self, text: str, *, secret: bool = False) -> None:
         data = text.encode()
         self.transcript.add(Event(self.seconds, "i", b"***" if secret else data))
+        self.send(data)
+
+    def send(self, data: bytes) -> None:
+        """Write at the receiver's pace, and record nothing."""
         step = self.pace.chunk if self.pace else max(len(data), 1)
         for start in range(0, len(data), step):
             if self.pace and start:

@@ -73,7 +73,7 @@ def attach(console: Console, keyboard: int | None = None) -> None:
                 continue
             before, leave, _ = typed.partition(LEAVE)
             if before:
-                console.channel.port.write(before)
+                console.channel.send(before)
             if leave or not typed:
                 return
 

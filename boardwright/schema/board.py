@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, dataclass_transform
+from typing import Annotated, Any, Literal, dataclass_transform
 
 import msgspec
 
@@ -43,6 +43,15 @@ class Memory(Record):
     cma: Cma | None = None
 
 
+class Pace(Record):
+    """Sending to a receiver without flow control that loses what comes too fast."""
+
+    chunk: Positive
+    """Bytes sent at once."""
+    delay_ms: Annotated[int, msgspec.Meta(ge=1, le=1000, description="milliseconds, 1000 at most")]
+    """Milliseconds until the next ones."""
+
+
 class Console(Record):
     """The serial console."""
 
@@ -52,6 +61,10 @@ class Console(Record):
     """The serial device as Linux names it on the board, such as ``ttyS2``."""
     emulated_device: FileName = "ttyAMA0"
     """The same in the emulator."""
+    stop_autoboot: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] = "space"
+    """What stops the loader's countdown: ``enter``, ``space``, ``escape``, ``ctrl-c``, ``tab``, or a text."""
+    pace: Pace | None = None
+    """When the board loses what is typed too fast."""
 
 
 class Kernel(Record):

@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from boardwright.console.channel import pace_of
 from boardwright.console.console import Console
 from boardwright.console.errors import BoardFailed, ConsoleSilent
 from boardwright.console.interactive import Shown, attach
@@ -41,8 +42,8 @@ def console(
     if key and (len(key) > 1 and key not in KEYS):
         raise InputError(f"--key: expected one character or {', '.join(KEYS)}, found {key!r}")
     asked = request(root, board, variant)
-    baud = asked.context.board.console.baud
-    connect = targets.connect(where, baud, power, coordinator, cycle=cycle or bool(power))
+    words = asked.context.board.console
+    connect = targets.connect(where, words.baud, power, coordinator, cycle=cycle or bool(power))
     assert connect is not None
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise HostError("expected a terminal for stdin and stdout", hint="invoke bringup needs none")
@@ -52,8 +53,8 @@ def console(
         shown = Shown(connect(stack), sys.stdout.fileno())
         title = f"{asked.board_name} on {target}"
         transcript = stack.enter_context(Transcript(cast, title, raw=cast.with_suffix(".raw")))
-        session = Console(shown, transcript=transcript)
-        stopped = not stop_autoboot or _stop(session, budget, Autoboot(key or "space"))
+        session = Console(shown, transcript=transcript, pace=pace_of(words))
+        stopped = not stop_autoboot or _stop(session, budget, Autoboot(key or words.stop_autoboot))
         try:
             attach(session)
         finally:

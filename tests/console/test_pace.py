@@ -8,12 +8,13 @@ import pytest
 from console_boards import ANSWERS, GOOD
 
 from boardwright.console.cable import BadCable, Faults
-from boardwright.console.channel import Channel, Pace
+from boardwright.console.channel import Channel, Pace, pace_of
 from boardwright.console.console import Console
 from boardwright.console.simulator import BoardPort, ScriptedBoard
 from boardwright.console.transcript import Transcript
 from boardwright.console.watch import Watch
 from boardwright.errors import BoardwrightError
+from boardwright.schema import board as schema
 
 SMALL = Faults(fifo=16, fifo_drain=2000.0)
 """A 16550's FIFO behind a busy processor."""
@@ -61,3 +62,10 @@ def test_the_pieces_and_the_pauses() -> None:
 def test_a_pace_that_is_none_is_refused(pace: tuple[int, float]) -> None:
     with pytest.raises(ValueError, match="expected 1 byte or more"):
         Pace(*pace)
+
+
+def test_the_words_of_a_board_file() -> None:
+    words = schema.Console(baud=115200, device="ttyS2")
+    assert pace_of(words) is None
+    paced = schema.Console(baud=115200, device="ttyS2", pace=schema.Pace(chunk=8, delay_ms=5))
+    assert pace_of(paced) == Pace(8, 0.005)
