@@ -15,6 +15,10 @@ check() { PYTHONPATH=/in python3 -m sealed.patchcheck "$@"; }
 compile() { # OBJECT...: again, whatever is there; what the compiler says is kept in $SAID
     (cd /tree/build && rm -f -- "$@")
     ninja -C /tree/build -j "$JOBS" -k 0 "$@" >/work/ninja.log 2>&1 || true
+    # An object that does not compile is a result; a build that cannot even begin is none, and is not kept.
+    if grep '^ninja: error' /work/ninja.log >&2; then
+        failed
+    fi
 }
 
 # --- Source, libraries, configuration ----------------------------------------------------------------

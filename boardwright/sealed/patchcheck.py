@@ -80,14 +80,20 @@ def _including(source: Path, touched: Iterable[str], headers: Sequence[str]) -> 
 
 def objects(found: Mapping[str, Unit], source: Path, commands: Path | None) -> dict[str, Row]:
     """Object files of units. ``commands``: compile_commands.json, where the build has one; kbuild names an
-    object as its source."""
+    object as its source. ``built``: whether the build knows the object; ninja makes none at all when it is
+    asked for one that it does not know."""
     known: dict[str, list[str]] = {}
     for row in json.loads(commands.read_text()) if commands else []:
         file = (Path(row["directory"]) / row["file"]).resolve()
         if file.is_relative_to(source.resolve()):
             known.setdefault(str(file.relative_to(source.resolve())), []).append(row["output"])
     return {
-        target: {"source": path, "topics": list(unit.topics), "changed": unit.changed}
+        target: {
+            "source": path,
+            "topics": list(unit.topics),
+            "changed": unit.changed,
+            "built": commands is None or path in known,
+        }
         for path, unit in found.items()
         for target in known.get(path, [str(Path(path).with_suffix(".o"))])
     }
@@ -154,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif given.verb == "names":
         rows = json.loads(given.objects.read_text())
         rows = [{"object": name, **row} for name, row in rows.items()] if isinstance(rows, dict) else rows
-        wanted = (row for row in rows if not given.states or row["state"] in given.states)
+        wanted = (row for row in rows if row["built"] and (not given.states or row["state"] in given.states))
         sys.stdout.writelines(f"{row['object']}\n" for row in wanted)
     elif given.verb == "symbols":
         sys.stdout.write("".join(f"CONFIG_{name}=y\n" for name in symbols(given.patches, given.topics)))

@@ -125,7 +125,12 @@ def test_the_program_writes_objects_with_their_topics(tree: Path, capsys: pytest
     topic(tree, "t", "drivers/radeon/ring.c")
     patchcheck.main(["objects", "--source", str(tree / "src"), "--patches", str(tree / "patches"), "t"])
     assert json.loads(capsys.readouterr().out) == {
-        "drivers/radeon/ring.o": {"source": "drivers/radeon/ring.c", "topics": ["t"], "changed": True}
+        "drivers/radeon/ring.o": {
+            "source": "drivers/radeon/ring.c",
+            "topics": ["t"],
+            "changed": True,
+            "built": True,
+        }
     }
 
 
@@ -138,19 +143,25 @@ def test_with_compile_commands_an_object_is_named_as_the_build_names_it(tree: Pa
     ]
     (tree / "commands.json").write_text(json.dumps(rows))
     found = patchcheck.objects(units(tree, "t"), source, tree / "commands.json")
-    assert list(found) == ["libone.a.p/ring.c.o", "libtwo.a.p/ring.c.o", "drivers/radeon/ttm.o"]
+    assert {name: row["built"] for name, row in found.items()} == {
+        "libone.a.p/ring.c.o": True,
+        "libtwo.a.p/ring.c.o": True,
+        "drivers/radeon/ttm.o": False,
+    }
 
 
 def test_names_are_listed_of_objects_and_of_verdicts(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tree / "rows.json"
-    file.write_text(json.dumps({"a.o": {"source": "a.c"}, "b.o": {"source": "b.c"}}))
+    file.write_text(
+        json.dumps({name: {"source": name, "built": name != "no.o"} for name in ("a.o", "no.o", "b.o")})
+    )
     patchcheck.main(["names", "--objects", str(file)])
     file.write_text(
         json.dumps(
             [
-                {"object": "a.o", "state": "ok"},
-                {"object": "b.o", "state": "warning"},
-                {"object": "c.o", "state": "error"},
+                {"object": "a.o", "state": "ok", "built": True},
+                {"object": "b.o", "state": "warning", "built": True},
+                {"object": "c.o", "state": "error", "built": True},
             ]
         )
     )
