@@ -39,7 +39,8 @@ def run(
     """Run ``invoke it`` where the verb ``it`` has this body."""
     (directory / "tasks.py").write_text(TASKS.format(project=str(PROJECT), body=body.replace("\n", "\n    ")))
     return subprocess.run(
-        ["bash", "-c", shell, "bash", sys.executable, "-m", "invoke", "it"],
+        # Whatever runs these tests may ignore signals (nohup does), and a shell cannot take that back.
+        ["env", "--default-signal", "bash", "-c", shell, "bash", sys.executable, "-m", "invoke", "it"],
         cwd=directory,
         env={**{k: v for k, v in os.environ.items() if k != "BOARDWRIGHT_TRACEBACK"}, **variables},
         capture_output=True,
