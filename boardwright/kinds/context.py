@@ -48,7 +48,15 @@ class Context:
 
     def file(self, path: str) -> LocalFile:
         """A file or tree of the project. Raises ``InputError`` when it is not there."""
-        return LocalFile(str(self._existing(path)), digest.of_tree(self.root / path))
+        existing = self._existing(path)
+        if path not in self._digests:
+            self._digests[path] = digest.of_tree(existing)
+        return LocalFile(str(existing), self._digests[path])
+
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        """Of what two recipes read, worked out once."""
+        return {}
 
     def rendered(self, path: str, variables: Mapping[str, Any]) -> Rendered:
         """A file or tree of the project whose templates are rendered with ``variables``."""
