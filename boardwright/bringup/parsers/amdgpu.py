@@ -16,6 +16,7 @@ from boardwright.bringup.parsers import ring_values
 from boardwright.bringup.parsers.chips import Chip, detect, owner
 from boardwright.bringup.parsers.dmesg import Message, messages
 from boardwright.bringup.parsers.radeon import Test
+from boardwright.bringup.parsers.text import text
 
 IB_TESTS_AFTER = 2.0
 """Seconds from the probe to the IB tests; 1 s on top for each ring that does not answer."""
@@ -34,7 +35,7 @@ _OUTCOMES = (
     ("ib", False, re.compile(r"failed testing IB on (?:ring )?(GFX|\d{1,2})(?: ring)? ")),
 )
 _CODE = re.compile(r"\((-\d{1,6})\)")
-_VALUE = re.compile(r"\((?:scratch\(0x([0-9A-Fa-f]{1,8})\)=)?0x([0-9A-Fa-f]{1,8})\)")
+_VALUE = re.compile(ring_values.FORMAT)
 _CAUSES = re.compile(
     r"(?:hw|sw|early)_init of IP block <[\w.-]{1,60}> failed|amdgpu_device_ip_init failed|"
     r"Fatal error during GPU init|finishing device|IB test timed out|ib ring test failed|"
@@ -92,7 +93,7 @@ class Report:
 
 def parse(log: bytes | str, debugfs: bytes | str = "", device: str = "") -> Report:
     """``debugfs``: what ``/sys/kernel/debug/dri/N/amdgpu_test_ib`` gave, when it was read."""
-    found = [m for m in messages(log) if not (device and m.device and m.device != device)]
+    found = list(messages(log, device))
     rings: dict[str, Test] = {}
     ibs: dict[str, Test] = {}
     causes: list[Message] = []
@@ -135,6 +136,5 @@ def _why(test: Test) -> str:
 
 
 def _asked(debugfs: bytes | str) -> bool | None:
-    text = debugfs[:4096].decode("utf-8", "replace") if isinstance(debugfs, bytes) else debugfs[:4096]
-    found = _DEBUGFS.search(text)
+    found = _DEBUGFS.search(text(debugfs, 4096))
     return None if found is None else found[1] == "passed"

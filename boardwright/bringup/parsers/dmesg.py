@@ -39,11 +39,16 @@ class Message:
     is_error: bool = False
 
 
-def messages(log: bytes | str) -> Iterator[Message]:
-    """The messages of a kernel log, as ``dmesg`` or a console shows it."""
+def messages(log: bytes | str, device: str = "") -> Iterator[Message]:
+    """The messages of a kernel log, as ``dmesg`` or a console shows it.
+
+    With ``device`` (``0000:01:00.0``) without those that name another one.
+    """
     for number, line in enumerate(lines(log), start=1):
         if line.strip():
-            yield message(line, number)
+            found = message(line, number)
+            if not (device and found.device and found.device != device):
+                yield found
 
 
 def message(line: str, number: int = 1) -> Message:

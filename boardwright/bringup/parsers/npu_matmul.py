@@ -6,14 +6,13 @@ As text ``test`` ends with ``npu-matmul: 12 of 12 products right on rocket``; it
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from boardwright.bringup.parsers.text import MOST, lines
+from boardwright.bringup.parsers.text import lines, object_in
 
 _EVIDENCE = re.compile(r"; evidence: (\w{1,40})")
 _WRONG = re.compile(r"\bWRONG\b")
@@ -45,9 +44,8 @@ class Run:
 
 
 def parse(text: bytes | str) -> Run:
-    whole = text[:MOST].decode("utf-8", "replace") if isinstance(text, bytes) else text[:MOST]
-    document = read_json(whole) if whole.lstrip().startswith("{") else None
-    return _document(document) if isinstance(document, dict) else _table(text)
+    document = object_in(text)
+    return _table(text) if document is None else _document(document)
 
 
 def _document(document: Mapping[str, Any]) -> Run:
@@ -82,14 +80,6 @@ def _table(text: bytes | str) -> Run:
 def _name(product: Mapping[str, float | str | bool]) -> str:
     shape = "x".join(f"{v:g}" for key in "mkn" if isinstance(v := product.get(key), float))
     return f"{product.get('type', '')} {shape} {product.get('text', '')}".strip()
-
-
-def read_json(text: str) -> Any:
-    """The value, or None when it is no JSON, or nested too deep to read."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _flat(value: Mapping[str, Any]) -> dict[str, float | str | bool]:

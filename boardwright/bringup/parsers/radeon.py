@@ -17,15 +17,10 @@ from boardwright.bringup.parsers.dmesg import Message, messages
 from boardwright.bringup.parsers.text import MOST_ITEMS
 
 _RING_PASS = re.compile(r"ring test (?:on (\d{1,2}) )?succeeded in (\d{1,9}) usecs")
-_RING_FAIL = re.compile(
-    r"radeon: ring (?:(\d{1,2}) )?test failed"
-    r"(?: ?\((?:scratch\(0x([0-9A-Fa-f]{1,8})\)=)?0x([0-9A-Fa-f]{1,8})\))?"
-)
+_VALUE = rf"(?: ?{ring_values.FORMAT})?"
+_RING_FAIL = re.compile(r"radeon: ring (?:(\d{1,2}) )?test failed" + _VALUE)
 _IB_PASS = re.compile(r"ib test (?:on ring (\d{1,2}) )?succeeded(?: in (\d{1,9}) usecs)?")
-_IB_FAIL = re.compile(
-    r"radeon: ib test failed"
-    r"(?: ?\((?:scratch\(0x([0-9A-Fa-f]{1,8})\)=)?0x([0-9A-Fa-f]{1,8})\))?"
-)
+_IB_FAIL = re.compile(r"radeon: ib test failed" + _VALUE)
 _IB_RING = re.compile(r"failed testing IB on (?:GFX ring|ring (\d{1,2})) \((-?\d{1,6})\)")
 _CAUSES = re.compile(
     r"fence wait (?:failed \(-?\d|timed out)|failed to (?:get|schedule) ib|"
@@ -100,7 +95,7 @@ def ring_name(index: int) -> str:
 
 def parse(log: bytes | str, device: str = "") -> Report:
     """The report of one card; ``device`` (``0000:01:00.0``) chooses among several where lines name theirs."""
-    found = [m for m in messages(log) if not (device and m.device and m.device != device)]
+    found = list(messages(log, device))
     chips = [chip for chip in detect(found) if chip.driver in ("radeon", "")]
     plain = owner(found) != "amdgpu"
     ours = [m for m in found if m.driver in ("radeon", "radeon_cp") or (plain and not m.driver)]

@@ -6,6 +6,8 @@ a word in RAM), asks the ring to write 0xDEADBEEF, and polls up to 100 ms (``RAD
 
 from __future__ import annotations
 
+FORMAT = r"\((?:scratch\(0x([0-9A-Fa-f]{1,8})\)=)?0x([0-9A-Fa-f]{1,8})\)"
+"""The value as both drivers print it. Groups: the scratch register's offset, when it is of one; the value."""
 UNTOUCHED, WANTED, ALL_ONES = 0xCAFEDEAD, 0xDEADBEEF, 0xFFFFFFFF
 _ERRNO = {
     -2: "ENOENT: firmware missing", -5: "EIO", -12: "ENOMEM", -22: "EINVAL: the test read a wrong value",

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from boardwright.bringup.parsers.npu_matmul import read_json
-from boardwright.bringup.parsers.text import lines
+from boardwright.bringup.parsers.text import lines, object_in, read_json
 
 _ACHIEVED = re.compile(r"achieved tok/s: (\d{1,9}(?:\.\d{1,12})?)")
 _AX = re.compile(r"hit eos, ?avg (\d{1,9}(?:\.\d{1,6})?) token/s")
@@ -70,9 +69,8 @@ def llama(text: bytes | str, runner: str = "llama-run") -> Run:
         elif line.startswith("{") and isinstance(value := read_json(line), dict):
             rates += _from_json(value, runner, line)
     if not rates:
-        whole = text[:1_000_000].decode("utf-8", "replace") if isinstance(text, bytes) else text[:1_000_000]
-        document = read_json(whole) if whole.lstrip().startswith("{") else None
-        if isinstance(document, dict):
+        document = object_in(text, 1_000_000)
+        if document is not None:
             rates += _from_json(document, runner, "")
             peak = _number(_inside(document, "memory").get("peak_bytes"))
             memory = None if peak is None else int(peak)
