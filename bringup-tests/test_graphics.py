@@ -9,6 +9,7 @@ from boardwright.bringup.bench import Bench
 from boardwright.bringup.parsers import glmark2, kmscube, modetest
 from boardwright.bringup.plugin import Check
 from boardwright.console.console import Console
+from boardwright.console.shell import with_silent_input
 
 FRAMES = 1200
 """20 s at 60 Hz, ten intervals of kmscube's reports."""
@@ -44,7 +45,7 @@ def test_kmscube(console: Console, check: Check) -> None:
     board.need(console, "kmscube")
     board.conditions(console, check)
     # Its output must not wait in a buffer that a bus error throws away.
-    done = console.run(board.with_silent_input(f"stdbuf -oL kmscube -c {FRAMES}"), 180)
+    done = console.run(with_silent_input(f"stdbuf -oL kmscube -c {FRAMES}"), 180)
     run = kmscube.parse(done.output)
     check.measure("renderer", run.renderer or None)
     check.rests_on(*(line for line in done.output.splitlines() if "renderer:" in line or "Bus error" in line))
@@ -54,7 +55,7 @@ def test_kmscube(console: Console, check: Check) -> None:
     assert not run.interrupted, "kmscube took its standard input for a key and stopped"
     check.require(run.frames > 0, f"kmscube rendered nothing: {done.line[-200:]}")
     rate = check.rate("frames", run.rates, "fps")
-    check.measurements.insert(0, check.measurements.pop())
+    check.headline()
     check.require(not run.is_software, f"the CPU rendered: {run.renderer}", hint="are the rings all right?")
     stutters = [value for value in run.rates if value < 0.8 * rate]
     check.require(
@@ -67,14 +68,14 @@ def test_glmark2(console: Console, check: Check) -> None:
     """glmark2 runs to its score, each scene near the reference"""
     board.need(console, "glmark2-es2-drm", "package glmark2-es2-drm")
     against = board.conditions(console, check)
-    done = console.run(board.with_silent_input("stdbuf -oL glmark2-es2-drm"), 900)
+    done = console.run(with_silent_input("stdbuf -oL glmark2-es2-drm"), 900)
     run = glmark2.parse(done.output)
     for scene in run.scenes:
         if scene.rate is not None:
             check.rate(scene.title, [float(scene.rate)], "fps")
     if run.score is not None:
         check.rate("score", [float(run.score)], "points", glmark2.REFERENCE_SCORE)
-        check.measurements.insert(0, check.measurements.pop())
+        check.headline()
     check.rests_on(*(scene.line for scene in run.scenes if scene.rate is None))
     died = "Bus error" in run.errors or done.status == 135
     where = f" in scene {run.stopped_in.title}" if run.stopped_in else ""

@@ -126,8 +126,8 @@ def test_boot_time(console: Console, bench_: Bench, check: Check) -> None:
 
 def test_loader(bench_: Bench, expected: Expectation, console: Console, check: Check) -> None:  # noqa: ARG001
     """the loader is the image's own"""
-    said = "\n".join(line[11:] for line in transcript.timed_lines(transcript.read(bench_.transcript)))
-    loader = provenance.parse(said)
+    said = transcript.timed_lines(transcript.read(bench_.transcript))
+    loader = provenance.parse(transcript.untimed(said))
     if not loader.versions:
         pytest.skip("the kernel was started without a loader, or before the console was heard")
     check.measure("U-Boot", loader.versions.get("u-boot"), expected.loader)
@@ -151,7 +151,7 @@ def test_kernel_messages(console: Console, check: Check) -> None:
     value = console.run("cat /proc/sys/kernel/tainted").line
     reasons = kernel_log.taints(int(value)) if value.isascii() and value.isdigit() else []
     check.measure("taint", ", ".join(reasons) or "none")
-    check.measurements.insert(0, check.measurements.pop())
+    check.headline()
     check.rests_on(*found.worst[:20])
     faults = kernel_log.alignment_faults(board.kernel_log(console))
     check.measure("alignment faults", len(faults), 0)

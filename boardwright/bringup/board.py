@@ -40,9 +40,3 @@ def conditions(console: Console, check: Check) -> list[str]:
     if problems:
         check.measure("speaks against the rate", "; ".join(problems))
     return problems
-
-
-def with_silent_input(command: str) -> str:
-    """``command`` with a standard input that is open and never readable: kmscube takes a byte for a key."""
-    pipe = "/run/boardwright.silent"
-    return f"rm -f {pipe}; mkfifo {pipe} && {command} <>{pipe}"

@@ -63,6 +63,10 @@ class Check:
         )
         return value
 
+    def headline(self) -> None:
+        """Make the last measurement the one in the table."""
+        self.measurements.insert(0, self.measurements.pop())
+
     def rests_on(self, *lines: str) -> None:
         """Note lines of the console that the outcome rests on; the report links to them."""
         self.lines += [line for line in lines if line][:50]

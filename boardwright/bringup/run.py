@@ -126,8 +126,7 @@ def _run(session: Session, options: Options) -> bool:
 
 def firmware(console: str) -> dict[str, str]:
     """Versions of the loader's stages, and the medium it came from, as the console showed them."""
-    text = "\n".join(line[11:] for line in console.splitlines())  # without the time
-    loader = provenance.parse(text)
+    loader = provenance.parse(transcript.untimed(console.splitlines()))
     return loader.versions | ({"medium": loader.medium} if loader.source else {})
 
 

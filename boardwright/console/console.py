@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from boardwright.console import shell
+from boardwright.console.budget import Budget
 from boardwright.console.channel import Channel, Clock, Pace
 from boardwright.console.errors import (
     BoardFailed,
@@ -111,15 +112,15 @@ class Console:
         Raises ``BoardFailed`` with the first cause when the board cannot go on, and a ``ConsoleError``
         when cable, port, host or credentials are at fault.
         """
-        end = self.channel.clock() + budget
+        shared = Budget(budget, self.channel.clock)
         nudged = self.channel.clock()
         while self.stage is not Stage.SHELL:
-            self.channel.listen(min(_QUIET, max(end - self.channel.clock(), 0.01)))
+            self.channel.listen(min(_QUIET, max(shared.left, 0.01)))
             if (fatal := self.watch.fatal) is not None:
                 raise self.verdict.failed(fatal)
             if self.channel.plausibility.garbage:
                 raise self.verdict.garbled()
-            if self.channel.clock() >= end:
+            if shared.spent:
                 raise self.verdict.out_of_time(budget)
             if self.channel.quiet_for >= _QUIET and self._answer_prompt():
                 continue

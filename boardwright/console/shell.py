@@ -22,7 +22,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from boardwright.console.patterns import bounded
+from boardwright.console.matcher import bounded
 
 PROMPT_TEXT = "bw# "
 PROMPT = bounded(r"(^|\n)bw# \Z")
@@ -101,6 +101,11 @@ def request(number: int, command: str, *, coded: bool = False) -> str:
         )
     quoted = command.replace("'", "'\\''")
     return f"{'bwc' if coded else 'bw'} {number} {digest(command.encode())} '{quoted}'"
+
+
+def with_silent_input(command: str, pipe: str = "/run/boardwright.silent") -> str:
+    """``command`` with a standard input that is open and never readable: kmscube takes a byte for a key."""
+    return f"rm -f {pipe}; mkfifo {pipe} && {command} <>{pipe}"
 
 
 def end(number: int) -> re.Pattern[str]:

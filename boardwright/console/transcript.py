@@ -89,6 +89,15 @@ def read(path: Path) -> list[Event]:
     return events
 
 
+_TIME = 11
+"""Characters before the text of a line: seconds and two blanks."""
+
+
+def untimed(lines: Iterable[str]) -> str:
+    """The text of :func:`timed_lines`, without the times."""
+    return "\n".join(line[_TIME:] for line in lines)
+
+
 def timed_lines(events: Iterable[Event]) -> Iterator[str]:
     """What the board said, for people: plain lines, each with the time at which it ended."""
     strip, rest = TerminalFilter(), ""

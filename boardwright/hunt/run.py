@@ -16,7 +16,7 @@ from typing import Any
 
 from boardwright.bringup.bench import Bench, Options
 from boardwright.console.console import Console
-from boardwright.console.shell import LONGEST_COMMAND, Result
+from boardwright.console.shell import LONGEST_COMMAND, Result, with_silent_input
 from boardwright.errors import HostError, InputError
 from boardwright.hunt import fixup, lab
 from boardwright.hunt.fixup import FixedRun
@@ -153,16 +153,12 @@ def environment(what: Hunt, bar: str) -> dict[str, str]:
 
 
 def script(program: str, variables: Mapping[str, str]) -> list[str]:
-    """The lines of the script that runs the program.
-
-    Its stdin is a silent pipe: kmscube takes a readable one for a key that was pressed.
-    """
+    """The lines of the script that runs the program."""
     exports = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     return [
         f"cd {DIRECTORY}/files 2>/dev/null || cd {DIRECTORY}",
-        f"test -p {DIRECTORY}/silent || mkfifo {DIRECTORY}/silent",
         *exports,
-        f"{{ {program}; }} <>{DIRECTORY}/silent",
+        with_silent_input(f"{{ {program}; }}", f"{DIRECTORY}/silent"),
     ]
 
 

@@ -77,10 +77,3 @@ def keep(out: Path, value: Mapping[str, Any]) -> Path:
             continue
         temporary.unlink()
         return path
-
-
-def of_image(out: Path, image_sha256: str) -> list[dict[str, Any]]:
-    """The records of an image, oldest first."""
-    directory = out / "results" / image_sha256
-    found = [json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))]
-    return sorted(found, key=lambda value: str(value["started"]))

@@ -8,9 +8,8 @@ import pytest
 from logs import log
 from played import BOARD, BOOT, FINE, play, value
 
-from boardwright.bringup.board import with_silent_input
 from boardwright.bringup.parsers import clocks
-from boardwright.console.shell import Result
+from boardwright.console.shell import Result, with_silent_input
 from boardwright.results.outcome import Evidence
 
 ABSENT = Result("", 1)
