@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -12,48 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from boardwright.build.sandbox import Seal, argv
-
-ROOT = Path(__file__).resolve().parents[2]
-CROSS_FILE = """
-[binaries]
-c = 'aarch64-linux-gnu-gcc'
-ar = 'aarch64-linux-gnu-ar'
-strip = 'aarch64-linux-gnu-strip'
-[host_machine]
-system = 'linux'
-cpu_family = 'aarch64'
-cpu = 'aarch64'
-endian = 'little'
-"""
-
-
-def environment() -> Path:
-    """The environment tools-mesa; skips without it."""
-    root = os.environ.get("BOARDWRIGHT_TEST_CROSS", "")
-    if not root or not (Path(root) / "usr/bin/aarch64-linux-gnu-gcc").exists():
-        pytest.skip("BOARDWRIGHT_TEST_CROSS names no environment with aarch64-linux-gnu-gcc")
-    return Path(root)
+import sealed_builds
+from sealed_builds import ARM64, ROOT
 
 
 def build(out: Path, *options: str, arm64: bool = False) -> Path:
-    """The program, static, so that it runs on any host and under qemu-user."""
+    """The program alone; the tests run it on this host and under qemu-user."""
     out.mkdir(parents=True)
-    (out / "cross.txt").write_text(CROSS_FILE)
-    seal = Seal(
-        root=environment(),
-        read_only={"/in/native": ROOT / "native"},
-        writable={"/out": out},
-        directory="/out",
-    )
-    flags = ["--cross-file", "cross.txt"] if arm64 else []
-    setup = ["meson", "setup", "build", "/in/native", "-Dtests=false", *flags, *options]
-    make = ["ninja", "-C", "build", "llama-runner/llama-run"]
-    script = " ".join(setup) + " >log 2>&1 && " + " ".join(make) + " >>log 2>&1 || { cat log; exit 1; }"
-    done = subprocess.run(argv(seal, ["bash", "-euc", script]), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    flags = [ARM64] if arm64 else []
+    sealed_builds.build(out, "-Dtests=false", *flags, *options, targets="llama-runner/llama-run")
     return out / "build/llama-runner/llama-run"
 
 
@@ -81,13 +47,6 @@ class Program:
         assert done.returncode == 0, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         return report
-
-
-def qemu() -> str:
-    found = shutil.which("qemu-aarch64-static")
-    if not found:
-        pytest.skip("needs qemu-user-static")
-    return found
 
 
 @cache

@@ -9,12 +9,11 @@ import struct
 import subprocess
 from pathlib import Path
 
+import llama_reference as reference
+import numpy as np
 import pytest
-
-np = pytest.importorskip("numpy")
-
-import llama_reference as reference  # noqa: E402
-from llama_programs import Files, Program, build, qemu, synthetic  # noqa: E402
+from llama_programs import Files, Program, build, synthetic
+from sealed_builds import qemu
 
 TEXT = "the é日😀ñ lion in the hills"
 STEPS = 64

@@ -3,67 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-
-from boardwright.build.sandbox import Seal, argv
-from tests.native.llama_programs import CROSS_FILE, ROOT, environment, qemu, synthetic
+from llama_programs import synthetic
+from sealed_builds import Lab
 
 pytestmark = pytest.mark.e2e  # two builds, and runs under an emulator: minutes
 
 NODES = ("rocket", "rknpu-0.9.8", "rknpu-0.9.2", "rknpu-misc")
-BUILD = """
-{ meson setup build /in/native $FLAGS && ninja -C build; } >log 2>&1 || { cat log; exit 1; }
-"""
 
 
-@dataclass(frozen=True)
-class Lab:
-    """A build, and how its programs are run: inside the environment, arm64 by qemu-user."""
-
-    out: Path
-    emulator: tuple[str, ...]
-
-    def shell(self, script: str, *, bad: int = 0) -> str:
-        seal = Seal(
-            root=environment(),
-            read_only={"/in/native": ROOT / "native", "/in/qemu": Path(qemu())},
-            writable={"/out": self.out},
-            directory="/out",
-        )
-        done = subprocess.run(
-            argv(seal, ["bash", "-euc", script]), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == bad, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def line(self, program: str, words: str, **variables: str) -> str:
-        """A command line that runs `program` of the build with these variables."""
-        if self.emulator:
-            given = " ".join(f"-E {name}={value}" for name, value in variables.items())
-            return f"{' '.join(self.emulator)} {given} build/{program} {words}"
-        return " ".join(f"{name}={value}" for name, value in variables.items()) + f" build/{program} {words}"
-
-    def fake(self, node: str, faults: str = "") -> dict[str, str]:
-        preload = "/out/build/npu-matmul/tests/fake/libfake-npu-preload.so"
-        return {"LD_PRELOAD": preload, "FAKE_NPU": node, "FAKE_NPU_FAULTS": faults, "FAKE_NPU_REPORT": "1"}
-
-
-@pytest.fixture(scope="module", params=["x86", "arm64"])
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    out = tmp_path_factory.mktemp(f"npu-{request.param}")
-    if request.param == "x86":
-        made = Lab(out, ())
-        made.shell(BUILD.replace("$FLAGS", ""))
-        return made
-    wrapper = ("/in/qemu", "-L", "/usr/aarch64-linux-gnu")
-    exe = "exe_wrapper = [" + ", ".join(f"'{word}'" for word in wrapper) + "]\n"
-    (out / "cross.txt").write_text(CROSS_FILE.replace("[host_machine]", exe + "[host_machine]"))
-    made = Lab(out, wrapper)
-    made.shell(BUILD.replace("$FLAGS", "--cross-file cross.txt"))
+@pytest.fixture(params=["x86_lab", "arm64_lab"], ids=["x86", "arm64"])
+def lab(request: pytest.FixtureRequest) -> Lab:
+    made: Lab = request.getfixturevalue(request.param)
     return made
 
 

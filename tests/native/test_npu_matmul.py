@@ -13,10 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from boardwright.build.sandbox import Seal, argv
-from tests.native.llama_programs import ROOT, environment, qemu
-from tests.native.npu_library import (
+from npu_library import (
     FP16_FP16,
     FP16_FP32,
     INT8_INT32,
@@ -26,6 +23,7 @@ from tests.native.npu_library import (
     load,
     operands,
 )
+from sealed_builds import ROOT, Lab, sealed
 
 SWITCHES: list[dict[str, int]] = [
     {},
@@ -34,31 +32,12 @@ SWITCHES: list[dict[str, int]] = [
     {"int8_banks": 1, "int8_qd": 1},
     {"grains": 33},
 ]
-SETUP = (
-    "{{ meson setup build /in/native -Dllama-runner=false {flags} && ninja -C build; }} >log 2>&1"
-    " || {{ cat log; exit 1; }}"
-)
 SUITE = "meson test -C build --suite core --print-errorlogs >log 2>&1 || { cat log; exit 1; }; cat log"
 
 
-def sealed(out: Path, script: str, emulator: str = "") -> subprocess.CompletedProcess[str]:
-    visible = {"/in/native": ROOT / "native"} | (
-        {"/in/bin/qemu-aarch64-static": Path(emulator)} if emulator else {}
-    )
-    seal = Seal(root=environment(), read_only=visible, writable={"/out": out}, directory="/out")
-    command = ["bash", "-euc", f"export PATH=/in/bin:$PATH; {script}"]
-    return subprocess.run(argv(seal, command), capture_output=True, text=True, check=False)
-
-
-def built(out: Path, flags: str = "", emulator: str = "") -> Path:
-    done = sealed(out, SETUP.format(flags=flags), emulator)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
-
-
 @pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("npu-matmul"))
+def build(x86_lab: Lab) -> Path:
+    return x86_lab.out
 
 
 @pytest.fixture(scope="session")
@@ -104,10 +83,8 @@ def test_the_suite_under_sanitizers(tmp_path: Path, sanitizer: str, tests: str, 
     passed(sealed(tmp_path, f"export UBSAN_OPTIONS=halt_on_error=1; {script}"), least)
 
 
-def test_the_suite_on_arm64(tmp_path: Path) -> None:
-    emulator = str(qemu())
-    out = built(tmp_path, "--cross-file /in/native/arm64.ini", emulator)
-    passed(sealed(out, SUITE, emulator), 8)
+def test_the_suite_on_arm64(arm64_lab: Lab) -> None:
+    passed(sealed(arm64_lab.out, SUITE), 8)
 
 
 def test_what_the_shared_library_shows(build: Path) -> None:
