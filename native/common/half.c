@@ -36,26 +36,6 @@ uint16_t half_from_float(float value)
         return (uint16_t)(sign | half);
 }
 
-float float_from_half(uint16_t value)
-{
-        uint32_t sign = (uint32_t)(value & 0x8000) << 16, magnitude = value & 0x7FFF, bits;
-        float result;
-
-        if (magnitude >= 0x7C00) {
-                bits = sign | 0x7F800000 | (magnitude & 0x3FF) << 13;
-                if (magnitude > 0x7C00)
-                        bits |= 0x400000;
-        } else if (magnitude >= 0x400) {
-                bits = sign | ((magnitude << 13) + (112u << 23));
-        } else {
-                result = (float)magnitude * 0x1p-24f;
-                memcpy(&bits, &result, sizeof(bits));
-                bits |= sign;
-        }
-        memcpy(&result, &bits, sizeof(result));
-        return result;
-}
-
 #if defined(__x86_64__)
 
 __attribute__((target("avx,f16c")))

@@ -2,6 +2,7 @@
 #include "kernels.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "vector.h"
 
@@ -202,26 +203,6 @@ static void quantize(int8_t *to, const float *x, float inverse, size_t count)
         }
 }
 
-static void to_half(uint16_t *to, const float *x, size_t count)
-{
-        size_t i = 0;
-
-        for (; i + V <= count; i += V)
-                store_half(to + i, load(x + i));
-        for (; i < count; i++)
-                to[i] = half_of(x[i]);
-}
-
-static void from_half(float *to, const uint16_t *x, size_t count)
-{
-        size_t i = 0;
-
-        for (; i + V <= count; i += V)
-                store(to + i, load_half(x + i));
-        for (; i < count; i++)
-                to[i] = half_value(x[i]);
-}
-
 /* out = Σ weights[t] · values[t], `width` vectors of it at once. */
 INLINE void mix(float *out, const float *weights, const float *values, size_t length, size_t stride, int width)
 {
@@ -285,6 +266,4 @@ const struct kernels KERNELS = {
         .softmax = softmax,
         .largest = largest,
         .quantize = quantize,
-        .to_half = to_half,
-        .from_half = from_half,
 };

@@ -49,8 +49,6 @@ struct kernels {
         float (*softmax)(float *values, size_t count);                  /* returns the sum it divided by */
         float (*largest)(const float *values, size_t count);            /* max |x| */
         void (*quantize)(int8_t *to, const float *x, float inverse, size_t count);     /* round(x · inverse) */
-        void (*to_half)(uint16_t *to, const float *x, size_t count);
-        void (*from_half)(float *to, const uint16_t *x, size_t count);
 };
 
 extern const struct kernels kernels_portable, kernels_avx2, kernels_neon, kernels_neon_dot;

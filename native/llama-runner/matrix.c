@@ -82,7 +82,7 @@ static int on_npu(struct engine *e, const struct matrix *m, size_t count, const 
 
         if (e->weights != WEIGHTS_INT8) {
                 for (size_t t = 0; t < count; t++)
-                        k->to_half(e->x_half + t * m->columns, x + t * ldx, m->columns);
+                        nm_half_from_float(e->x_half + t * m->columns, x + t * ldx, m->columns);
                 status = nm_multiply(m->npu, count, e->x_half, m->columns, y, ldy, &why);
                 return status ? npu_fails(fault, status, &why) : 0;
         }
@@ -117,8 +117,8 @@ int matrix_multiply(struct engine *e, const struct matrix *m, size_t count, cons
                                      .x_scales = e->x_scales,
                                      .group = m->group};
         if (e->weights == WEIGHTS_FP16) { /* what an NPU gets, so that both compute the same */
-                e->kernels->to_half(e->x_half, x, count * ldx);
-                e->kernels->from_half(e->x_float, e->x_half, count * ldx);
+                nm_half_from_float(e->x_half, x, count * ldx);
+                nm_float_from_half(e->x_float, e->x_half, count * ldx);
                 s.product.x = e->x_float;
         } else if (e->weights == WEIGHTS_INT8) {
                 to_int8_groups(e, m, count, x, ldx);

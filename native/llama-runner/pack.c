@@ -122,7 +122,7 @@ static void pack_row(struct packing *p, size_t row, float *x, int8_t *q, float *
                 if (e->weights == WEIGHTS_INT8)
                         m->row_scales[row] = to_int8(e->kernels, (int8_t *)p->plain + row * m->columns, x, m->columns);
                 else
-                        e->kernels->to_half((uint16_t *)p->plain + row * m->columns, x, m->columns);
+                        nm_half_from_float((uint16_t *)p->plain + row * m->columns, x, m->columns);
                 return;
         }
         if (e->weights == WEIGHTS_INT8) {
@@ -133,7 +133,7 @@ static void pack_row(struct packing *p, size_t row, float *x, int8_t *q, float *
                 size_t at = row / PANEL * PANEL * padded + k * PANEL + row % PANEL * BLOCK;
 
                 if (e->weights == WEIGHTS_FP16)
-                        e->kernels->to_half((uint16_t *)(void *)m->weights + at, x + k, BLOCK);
+                        nm_half_from_float((uint16_t *)(void *)m->weights + at, x + k, BLOCK);
                 else
                         memcpy((float *)(void *)m->weights + at, x + k, BLOCK * sizeof(float));
         }

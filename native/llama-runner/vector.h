@@ -6,7 +6,8 @@
 #define LLAMA_VECTOR_H
 
 #include <stdint.h>
-#include <string.h>
+
+#include "half.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -75,47 +76,6 @@ static inline vf bigger(vf a, vf b)
 #endif
 }
 
-static inline float half_value(uint16_t half)
-{
-        uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7FFFu, bits;
-        float value;
-
-        if (rest >= 0x7C00)
-                bits = sign | 0x7F800000u | (rest & 0x3FF) << 13;
-        else if (rest >= 0x400)
-                bits = sign | ((rest << 13) + ((127u - 15u) << 23));
-        else {
-                value = (float)rest * 0x1p-24f;                 /* subnormal */
-                memcpy(&bits, &value, 4);
-                bits |= sign;
-        }
-        memcpy(&value, &bits, 4);
-        return value;
-}
-
-static inline uint16_t half_of(float value)
-{
-        uint32_t bits, sign, magnitude;
-
-        memcpy(&bits, &value, 4);
-        sign = bits >> 16 & 0x8000;
-        magnitude = bits & 0x7FFFFFFFu;
-        if (magnitude > 0x7F800000u)
-                return (uint16_t)(sign | 0x7E00);
-        if (magnitude >= 0x477FF000u)                           /* 65520 and above round to infinity */
-                return (uint16_t)(sign | 0x7C00);
-        if (magnitude < 0x38800000u) {                          /* below 2^-14: adding 0.5 rounds at 2^-24 */
-                float shifted;
-
-                memcpy(&shifted, &magnitude, 4);
-                shifted += 0.5f;
-                memcpy(&magnitude, &shifted, 4);
-                return (uint16_t)(sign | (magnitude - 0x3F000000u));
-        }
-        magnitude += 0xFFF + (magnitude >> 13 & 1);             /* to nearest, ties to even */
-        return (uint16_t)(sign | ((magnitude - ((127u - 15u) << 23)) >> 13));
-}
-
 /* V halves as floats. */
 static inline vf load_half(const uint16_t *from)
 {
@@ -124,19 +84,8 @@ static inline vf load_half(const uint16_t *from)
 #elif defined(__aarch64__)
         return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 #else
-        return (vf){half_value(from[0]), half_value(from[1]), half_value(from[2]), half_value(from[3])};
-#endif
-}
-
-static inline void store_half(uint16_t *to, vf value)
-{
-#if V == 8
-        _mm_storeu_si128((__m128i_u *)to, _mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__aarch64__)
-        vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)value)));
-#else
-        for (int i = 0; i < V; i++)
-                to[i] = half_of(value[i]);
+        return (vf){float_from_half(from[0]), float_from_half(from[1]), float_from_half(from[2]),
+                    float_from_half(from[3])};
 #endif
 }
 

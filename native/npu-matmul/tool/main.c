@@ -65,6 +65,16 @@ void tool_describe(const struct nm_info *info)
         printf("%10s%s; evidence: %s\n", "", info->driver, info->evidence);
 }
 
+void tool_begin(struct json *json, const struct nm_info *info, const char *name)
+{
+        json_object(json, NULL);
+        json_string(json, "backend", info->backend);
+        json_string(json, "device", info->device);
+        json_string(json, "driver", info->driver);
+        json_string(json, "evidence", info->evidence);
+        json_array(json, name);
+}
+
 size_t tool_in_bytes(enum nm_type type)
 {
         return type == NM_INT8_INT32 ? 1 : 2;

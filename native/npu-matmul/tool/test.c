@@ -291,12 +291,7 @@ int tool_test(const struct tool *tool)
         if (status)
                 return tool_failed(status, &why);
         if (tool->json) {
-                json_object(&json, NULL);
-                json_string(&json, "backend", nm_info(device)->backend);
-                json_string(&json, "device", nm_info(device)->device);
-                json_string(&json, "driver", nm_info(device)->driver);
-                json_string(&json, "evidence", nm_info(device)->evidence);
-                json_array(&json, "products");
+                tool_begin(&json, nm_info(device), "products");
         } else {
                 tool_describe(nm_info(device));
         }

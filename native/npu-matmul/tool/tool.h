@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "json.h"
 #include "npu-matmul.h"
 
 enum { TOOL_DONE, TOOL_WRONG, TOOL_REQUEST, TOOL_HOST };
@@ -36,7 +37,9 @@ int tool_failed(int status, const struct nm_error *why);
 
 /* Words of `text`, in lines of at most 79 columns that begin `indent` columns in; the first continues where it is. */
 void tool_wrap(const char *text, int indent);
-void tool_describe(const struct nm_info *info);         /* what the figures below rest on */
+/* What the figures below rest on: text, or the beginning of an object and of its array `name`. */
+void tool_describe(const struct nm_info *info);
+void tool_begin(struct json *json, const struct nm_info *info, const char *name);
 
 const char *tool_type_name(enum nm_type type);  /* "fp16->fp32" */
 size_t tool_in_bytes(enum nm_type type);
