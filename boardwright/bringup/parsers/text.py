@@ -32,7 +32,7 @@ def lines(data: bytes | str) -> Iterator[str]:
 
 
 def number(text: str) -> float | None:
-    """A decimal number at the beginning of ``text``; None when there is none, never infinite."""
+    """A decimal number at the beginning of ``text``; None when there is none, never beyond 1e18."""
     found = _NUMBER.match(text.strip())
     return float(found[0]) if found else None
 
