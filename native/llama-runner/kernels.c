@@ -4,88 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "products.h"
 #include "vector.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#define PARTS (BLOCK / V)       /* vectors a block */
-#define TILE 3                  /* vectors of activations at once: PANEL × TILE sums stay in 16 registers */
-
-INLINE vf weight(const void *w, size_t at, int half)
-{
-        return half ? load_half((const uint16_t *)w + at) : load((const float *)w + at);
-}
-
-/* One panel against `tile` vectors; both constants where it is inlined. */
-INLINE void panel_float(const struct product *p, size_t panel, size_t first, int tile, int half)
-{
-        const char *w = (const char *)p->weights + panel * PANEL * p->columns * (half ? 2 : 4);
-        const float *x = (const float *)p->x + first * p->columns;
-        vf acc[TILE][PANEL][PARTS] = {0};
-
-        for (size_t k = 0; k < p->columns; k += BLOCK, w += PANEL * BLOCK * (half ? 2 : 4))
-                for (int part = 0; part < PARTS; part++)
-                        for (int t = 0; t < tile; t++) {
-                                vf xs = load(x + (size_t)t * p->columns + k + (size_t)(part * V));
-
-                                for (int r = 0; r < PANEL; r++)
-                                        acc[t][r][part] += weight(w, (size_t)(r * BLOCK + part * V), half) * xs;
-                        }
-        for (int t = 0; t < tile; t++)
-                for (int r = 0; r < PANEL; r++) {
-                        vf total = acc[t][r][0];
-
-                        for (int part = 1; part < PARTS; part++)
-                                total += acc[t][r][part];
-                        p->y[(first + (size_t)t) * p->ldy + panel * PANEL + (size_t)r] = sum(total);
-                }
-}
-
-INLINE void panel_int8(const struct product *p, size_t panel, size_t first, int tile)
-{
-        const size_t groups = p->columns / p->group;
-        const int8_t *w = (const int8_t *)p->weights + panel * PANEL * p->columns;
-        const int8_t *x = (const int8_t *)p->x + first * p->columns;
-        const float *scales = p->scales + panel * PANEL * groups, *x_scales = p->x_scales + first * groups;
-        vf acc[TILE][PANEL] = {0};
-
-        for (size_t g = 0; g < groups; g++) {
-                vi part[TILE][PANEL] = {0};
-
-                for (size_t k = g * p->group; k < (g + 1) * p->group; k += BLOCK_INT8, w += PANEL * BLOCK_INT8)
-                        for (int t = 0; t < tile; t++)
-                                for (int r = 0; r < PANEL; r++)
-                                        part[t][r] = dot_int8(part[t][r], w + r * BLOCK_INT8,
-                                                              x + (size_t)t * p->columns + k);
-                for (int t = 0; t < tile; t++)
-                        for (int r = 0; r < PANEL; r++)
-                                acc[t][r] += __builtin_convertvector(part[t][r], vf) *
-                                             all(scales[g * PANEL + (size_t)r] * x_scales[(size_t)t * groups + g]);
-        }
-        for (int t = 0; t < tile; t++)
-                for (int r = 0; r < PANEL; r++)
-                        p->y[(first + (size_t)t) * p->ldy + panel * PANEL + (size_t)r] = sum(acc[t][r]);
-}
-
-/* Panel by panel, so that each comes from memory once for all vectors. */
-#define PRODUCT(name, call) \
-        static void name(const struct product *p) \
-        { \
-                for (size_t panel = 0; panel < p->panels; panel++) { \
-                        size_t first = 0; \
-                        for (; first + 3 <= p->count; first += 3) \
-                                call(3); \
-                        if (first + 2 == p->count) \
-                                call(2); \
-                        else if (first + 1 == p->count) \
-                                call(1); \
-                } \
-        }
-#define FP32(tile) panel_float(p, panel, first, tile, 0)
-#define FP16(tile) panel_float(p, panel, first, tile, 1)
-#define INT8(tile) panel_int8(p, panel, first, tile)
-PRODUCT(product_fp32, FP32)
-PRODUCT(product_fp16, FP16)
-PRODUCT(product_int8, INT8)
 
 /* e^x by 2^n · e^r, |r| <= ln 2 / 2, r in two steps (Cody and Waite), Taylor to the 7th: within 2 units of the last
  * place. */

@@ -30,6 +30,8 @@
 #define KERNELS_NAME "portable"
 #endif
 
+#define INLINE static inline __attribute__((always_inline))
+
 typedef float vf __attribute__((vector_size(4 * V), may_alias));
 typedef int32_t vi __attribute__((vector_size(4 * V), may_alias));
 typedef float vf_any __attribute__((vector_size(4 * V), aligned(4), may_alias));
