@@ -5,7 +5,8 @@
 The source of llama2.c is the user's: run.c and runq.c are compiled as its README recommends for speed (-Ofast
 -march=native, and -fopenmp for more threads). Checkpoints are synthetic (tools/synthetic-checkpoint): a rate
 depends on shapes. Programs take turns, so that another load on the machine meets all alike; the figure is the
-median, and a ratio is the median of each round's ratio.
+median, and a ratio is the median of each round's ratio. GB/s are the weights that llama-run reads; beside it
+what as many threads read that do nothing else (memory_read.c), the wall for every program.
 """
 
 from __future__ import annotations
@@ -64,6 +65,18 @@ def compile_theirs(source: Path, work: Path) -> dict[str, Path]:
     return result
 
 
+def memory_rate(work: Path, threads: int, size: int) -> float:
+    """GB/s at which ``threads`` threads read ``size`` bytes again and again."""
+    program = work / "memory_read"
+    if not program.exists():
+        source = str(ROOT / "benchmarks/memory_read.c")
+        compiler = os.environ.get("CC", "gcc")
+        subprocess.run([compiler, "-O3", "-march=native", "-pthread", source, "-o", str(program)], check=True)
+    megabytes = max(size // 1_000_000, 16 * threads)
+    done = subprocess.run([program, str(threads), str(megabytes)], capture_output=True, check=True)
+    return float(done.stdout)
+
+
 def pairs_of(
     checkpoints: Path, size: str, steps: int, ours: Path, theirs: dict[str, Path]
 ) -> list[tuple[str, Program, Program]]:
@@ -103,7 +116,7 @@ def main() -> None:
         checkpoints.mkdir(parents=True, exist_ok=True)
         theirs = compile_theirs(options.llama2c, work)
         print(f"tok/s, medians of {options.rounds} runs of {options.steps} tokens")
-        print(f"{'':24}{'llama-run':>12}{'llama2.c':>12}{'ratio':>8}{'GB/s':>8}")
+        print(f"{'':24}{'llama-run':>12}{'llama2.c':>12}{'ratio':>8}{'GB/s':>8}{'of':>6}")
         for size in options.sizes.split(","):
             for suffix, extra in (("", []), ("-int8", ["--int8"])):
                 path = checkpoints / f"{size}{suffix}.bin"
@@ -126,9 +139,11 @@ def main() -> None:
             for what, one, other in pairs:
                 ratio = statistics.median(a / b for a, b in zip(one.rates, other.rates, strict=True))
                 rate = statistics.median(one.rates)
-                traffic = rate * Path(one.command[1]).stat().st_size / 1e9
+                weights = Path(one.command[1]).stat().st_size
+                wall = memory_rate(work, one.threads, weights)
                 theirs_rate = statistics.median(other.rates)
-                print(f"{what:24}{rate:12.1f}{theirs_rate:12.1f}{ratio:8.2f}{traffic:8.1f}", flush=True)
+                figures = f"{rate:12.1f}{theirs_rate:12.1f}{ratio:8.2f}{rate * weights / 1e9:8.1f}{wall:6.1f}"
+                print(f"{what:24}{figures}", flush=True)
 
 
 if __name__ == "__main__":
