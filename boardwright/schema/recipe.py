@@ -10,6 +10,7 @@ from boardwright.schema.board import Record
 from boardwright.schema.words import (
     FileName,
     LocalVersion,
+    MatmulShape,
     Name,
     PackageName,
     PackageRequest,
@@ -174,6 +175,14 @@ class NativeRecipe(RecipeBase, tag="native", kw_only=True):
     """Files that these patches create; they are compiled into every program."""
 
 
+class AxStandinRecipe(RecipeBase, tag="ax-standin", kw_only=True):
+    """What takes the place of the AX650N's closed modules and run-time on the emulated board."""
+
+    environment: Name
+    models: list[MatmulShape]
+    """Shapes of the matrix products that the stand-in's models have, ``<K>x<rows>x<rows>``."""
+
+
 class Model(Record):
     """A published file of a language model."""
 
@@ -213,6 +222,7 @@ Recipe = (
     | ProjectRecipe
     | LoaderRecipe
     | NativeRecipe
+    | AxStandinRecipe
     | ModelsRecipe
     | ImageRecipe
     | OverlaysRecipe

@@ -59,6 +59,10 @@ Architecture = Annotated[str, _form("amd64|arm64|all|source", "one of amd64, arm
 
 Url = Annotated[str, _form(r"https?://[^\s/]+/\S+", "an address that begins with http:// or https://")]
 
+MatmulShape = Annotated[
+    str, _form(r"[1-9][0-9]{0,3}(?:x[1-9][0-9]{0,4}){2}", "a shape <K>x<rows>x<rows> such as '256x64x1000'")
+]
+
 HostName = Annotated[
     str,
     _form(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", "a host name: lower-case letters, digits and dashes"),

@@ -76,7 +76,7 @@ def test_the_board_page_explains_every_key_of_local_yaml() -> None:
 def test_the_recipe_page_explains_every_kind() -> None:
     text = (DOCS / "recipe-file.md").read_text()
     tags = {str(kind.__struct_config__.tag) for kind in get_args(recipe.Recipe)}
-    assert len(tags) == 11
+    assert len(tags) == 12
     assert [tag for tag in sorted(tags) if f"## `{tag}`" not in text] == []
 
 
