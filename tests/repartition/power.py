@@ -54,7 +54,6 @@ class Fragile(Medium):
     def sync(self) -> None:
         if self._event("sync"):
             self._cut()
-        super().sync()
         self._pending.clear()
 
     def forget(self, offset: int, length: int) -> None:
