@@ -14,6 +14,9 @@ TOOLS = {
 }
 """Where tests find the environments whose real programs they run."""
 
+REPEATABLE = "--hypothesis-profile=ci"
+"""The same examples each time: the same code gets the same verdict. `pytest` alone looks for new ones."""
+
 
 def test(root: Path, e2e: bool, select: str, slow: bool) -> int:
     """Run pytest on the project: all but the slow tier, or without the end-to-end tests.
@@ -21,7 +24,7 @@ def test(root: Path, e2e: bool, select: str, slow: bool) -> int:
     The tool environments are made first, so that nothing is skipped for want of mke2fs or QEMU.
     """
     marks = [mark for mark, wanted in (("not slow", slow), ("not e2e", e2e)) if not wanted]
-    command = [sys.executable, "-m", "pytest", "-ra", *(["-k", select] if select else [])]
+    command = [sys.executable, "-m", "pytest", "-ra", REPEATABLE, *(["-k", select] if select else [])]
     command += ["-m", " and ".join(marks)] if marks else []
     return subprocess.run(
         command, cwd=root, env={**os.environ, **_environments(root)}, check=False
