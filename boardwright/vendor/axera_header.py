@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from boardwright.errors import InputError, IntegrityError, Place
+from boardwright.vendor.sparse import Source
 
 SIZE = 1024
 MAGIC = b"AXERA!"
@@ -136,7 +137,7 @@ def pack(header: Header) -> bytes:
     return struct.pack("<I", word_sum(body[4:])) + body[4:]
 
 
-def check(file: BinaryIO, name: str = "image") -> tuple[Header, Digest]:
+def check(file: Source, name: str = "image") -> tuple[Header, Digest]:
     """Header and payload of a file or a partition's dump; what follows the payload is not looked at.
 
     Raises what :func:`parse` raises, and ``IntegrityError`` when the payload is cut.
