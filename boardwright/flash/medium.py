@@ -98,7 +98,9 @@ class Opened:
         except OSError:
             pass  # seen when it is plugged in again
         finally:
-            os.close(self.descriptor)
+            # A call that is still under way must never reach a file that gets this number next.
+            descriptor, self.descriptor = self.descriptor, -1
+            os.close(descriptor)
 
     def _put(self, data: memoryview, offset: int) -> int:
         return os.pwrite(self.descriptor, data, offset)
@@ -108,13 +110,14 @@ class Opened:
 
     def _unless_unaligned(self, call: Callable[[memoryview, int], int], data: memoryview, offset: int) -> int:
         """The last block of an image may be short, and some file systems know no O_DIRECT at all."""
-        if self._is_direct and (offset | len(data)) % ALIGNMENT:
+        direct = self._is_direct
+        if direct and (offset | len(data)) % ALIGNMENT:
             self.sync()
             self._direct(False)
         try:
             return call(data, offset)
         except OSError as error:
-            if error.errno != errno.EINVAL or not self._is_direct:
+            if error.errno != errno.EINVAL or not direct:
                 raise
         self._direct(False)
         return call(data, offset)

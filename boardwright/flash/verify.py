@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from boardwright.flash.medium import Medium
-from boardwright.flash.source import PIECE
+from boardwright.flash.tasks import Task
 from boardwright.flash.write import Step
-from boardwright.image.bmap import Bmap, Range
+from boardwright.image.bmap import Bmap
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,52 +30,63 @@ class Bad:
 def verify(
     bmap: Bmap, medium: Medium, only: Iterable[int] | None = None, step: Step = lambda *_: None
 ) -> list[Bad]:
-    """The ranges that are wrong, after each was read a second time; ``only``: these ranges (default: all).
-
-    One thread reads while this one hashes.
-    """
-    buffers = [memoryview(mmap.mmap(-1, PIECE)) for _ in range(2)]
-    indices = list(range(len(bmap.ranges)) if only is None else sorted(only))
-    total = sum(end - start for start, end in (bmap.span(bmap.ranges[n]) for n in indices))
-    bad, done = [], 0
-    with ThreadPoolExecutor(1, "read") as reader:
-        for index in indices:
-            part = bmap.ranges[index]
-            reason = _wrong(bmap, medium, part, buffers, reader)
-            if reason and (reason := _wrong(bmap, medium, part, buffers, reader)):
-                bad.append(Bad(index, *bmap.span(part), reason))
-            start, end = bmap.span(part)
-            done += end - start
-            step(done, total)
-    return bad
-
-
-def _wrong(
-    bmap: Bmap, medium: Medium, part: Range, buffers: list[memoryview], reader: ThreadPoolExecutor
-) -> str:
-    """Why a range is not what the map says; empty when it is."""
-    digest = hashlib.sha256()
-    try:
-        for data in _read(medium, *bmap.span(part), buffers, reader):
-            digest.update(data)
-    except OSError as error:
-        return f"reading failed: {error.strerror}"
-    found = digest.hexdigest()
-    return "" if found == part.sha256 else f"expected SHA-256 {part.sha256}, found {found}"
+    """The ranges that are wrong, after each was read a second time; ``only``: these ranges (default: all)."""
+    indices = list(range(len(bmap.ranges))) if only is None else sorted(only)
+    wrong = _pass(bmap, medium, list(_pass(bmap, medium, indices, step)))
+    return [Bad(index, *bmap.span(bmap.ranges[index]), reason) for index, reason in wrong.items()]
 
 
 _PART = 2**20
-"""Read while the part before is hashed; small, as a range is seldom larger than four of them."""
+_AHEAD = 3
+"""Parts that are being read while one is hashed."""
 
 
-def _read(
-    medium: Medium, start: int, end: int, buffers: list[memoryview], reader: ThreadPoolExecutor
-) -> Iterator[memoryview]:
-    positions = list(range(start, end, _PART))
-    views = [buffers[n % 2][: min(_PART, end - position)] for n, position in enumerate(positions)]
-    pending = reader.submit(medium.read, positions[0], views[0])
-    for n, view in enumerate(views):
-        pending.result()
-        if n + 1 < len(views):
-            pending = reader.submit(medium.read, positions[n + 1], views[n + 1])
-        yield view
+def _pass(bmap: Bmap, medium: Medium, indices: list[int], step: Step = lambda *_: None) -> dict[int, str]:
+    """Read the ranges once, in this order; of those that are wrong, why."""
+    total = sum(end - start for start, end in (bmap.span(bmap.ranges[n]) for n in indices))
+    wrong: dict[int, str] = {}
+    digest, done = hashlib.sha256(), 0
+    for index, start, end, read in _read_ahead(bmap, medium, indices):
+        span = bmap.span(bmap.ranges[index])
+        if start == span[0]:
+            digest = hashlib.sha256()
+        try:
+            digest.update(read())
+        except OSError as error:
+            wrong[index] = f"reading failed: {error.strerror}"
+        expected, found = bmap.ranges[index].sha256, digest.hexdigest() if end == span[1] else ""
+        if found and found != expected:
+            wrong.setdefault(index, f"expected SHA-256 {expected}, found {found}")
+        done += end - start
+        step(done, total)
+    return wrong
+
+
+def _read_ahead(
+    bmap: Bmap, medium: Medium, indices: list[int]
+) -> Iterator[tuple[int, int, int, Callable[[], memoryview]]]:
+    """Index of the range, start and end of a part of it, and what waits for its bytes."""
+    free = [memoryview(mmap.mmap(-1, _PART)) for _ in range(_AHEAD + 1)]
+    reading: deque[tuple[int, int, int, memoryview, Task]] = deque()
+
+    def first() -> tuple[int, int, int, Callable[[], memoryview]]:
+        index, start, end, memory, task = reading.popleft()
+        free.append(memory)
+
+        def read() -> memoryview:
+            task.wait()
+            return memory[: end - start]
+
+        return index, start, end, read
+
+    for index in indices:
+        span = bmap.span(bmap.ranges[index])
+        for start in range(*span, _PART):
+            end, memory = min(start + _PART, span[1]), free.pop()
+            reading.append(
+                (index, start, end, memory, Task("read", medium.read, start, memory[: end - start]))
+            )
+            if len(reading) > _AHEAD:
+                yield first()
+    while reading:
+        yield first()

@@ -1,6 +1,7 @@
 """Put an image on a medium: mapped ranges only, and the first mebibyte last.
 
-One thread unpacks and hashes, this one writes. What boot ROMs and partition scanners look at first stays
+One thread unpacks and hashes, two write, so that the disk always has a request before it, and one tells it to
+keep what was written while more is written. What boot ROMs and partition scanners look at first stays
 zero until everything else is there, so a write that was cut off never looks bootable.
 """
 
@@ -11,6 +12,7 @@ import errno
 import mmap
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from boardwright.errors import HostError
@@ -18,11 +20,14 @@ from boardwright.flash import source
 from boardwright.flash.journal import Journal
 from boardwright.flash.medium import Medium
 from boardwright.flash.source import PIECE, Image, Piece
+from boardwright.flash.tasks import Task
 
 HEAD = 2**20
 """Holds the partition table and, at sector 64, the first stage of Rockchip's boot ROM."""
 FIRST = 4096
-BUFFERS = 4
+BUFFERS = 5
+DEPTH = 2
+"""Writes under way at once."""
 _KEEP = 64 * 2**20
 """Bytes between two entries of the journal."""
 GONE = (errno.ENODEV, errno.ENXIO, errno.ENOMEDIUM, errno.ESHUTDOWN)
@@ -69,30 +74,64 @@ def _ranges(
 ) -> None:
     spans = [image.bmap.span(part) for part in image.bmap.ranges]
     total = sum(end - start for n, (start, end) in enumerate(spans) if wanted is None or n in wanted)
-    written, unkept = 0, 0
     head: list[tuple[int, int, bytes | None]] = []
     with _ahead(image, wanted) as (pieces, give_back):
+        under_way: deque[tuple[Piece, Task]] = deque()
+        keeper = _Keeper(medium, journal)
+        written = 0
+
+        def finish() -> None:
+            nonlocal written
+            piece, task = under_way.popleft()
+            task.wait()
+            give_back(piece)
+            written += piece.end - piece.start
+            step(written, total)
+            keeper.wrote(piece, last=piece.end == spans[piece.index][1])
+
         for piece in pieces:
             if piece.start < HEAD:
                 held = None if piece.data is None else bytes(piece.data[: HEAD - piece.start])
                 head.append((piece.start, min(HEAD, piece.end), held))
             start = max(piece.start, HEAD)
-            if start < piece.end:
-                data = None if piece.data is None else piece.data[start - piece.start :]
-                zeros = source.is_zero(image.bmap.ranges[piece.index], piece.end - piece.start)
-                _attempt(medium, start, piece.end, None if zeros else data)
-            give_back(piece)
-            written, unkept = written + piece.end - piece.start, unkept + piece.end - piece.start
-            step(written, total)
-            last = piece.end == spans[piece.index][1]
-            if journal and unkept >= _KEEP and last and piece.index >= journal.done:
-                medium.sync()
-                journal.keep(piece.index + 1)
-                unkept = 0
+            data = None if piece.data is None else piece.data[start - piece.start :]
+            if source.is_zero(image.bmap.ranges[piece.index], piece.end - piece.start):
+                data = None
+            under_way.append((piece, Task("write", _attempt, medium, start, piece.end, data)))
+            while len(under_way) >= DEPTH:
+                finish()
+        while under_way:
+            finish()
+        keeper.end()
     medium.sync()
     if journal:
         journal.keep(len(spans))
     _write_head(medium, head)
+
+
+class _Keeper:
+    """Now and then has the medium keep what was written, and then says so in the journal."""
+
+    def __init__(self, medium: Medium, journal: Journal | None) -> None:
+        self._medium, self._journal = medium, journal
+        self._unkept = 0
+        self._sync: tuple[int, Task] | None = None
+
+    def wrote(self, piece: Piece, last: bool) -> None:
+        """Called in the order of the disk, so all before ``piece`` is written; ``last``: of its range."""
+        self._unkept += piece.end - piece.start
+        if self._journal is None or self._unkept < _KEEP or not last or piece.index < self._journal.done:
+            return
+        self.end()
+        self._sync = piece.index + 1, Task("sync", self._medium.sync)
+        self._unkept = 0
+
+    def end(self) -> None:
+        if self._journal and self._sync:
+            done, task = self._sync
+            task.wait()
+            self._journal.keep(done)
+            self._sync = None
 
 
 def _write_head(medium: Medium, head: list[tuple[int, int, bytes | None]]) -> None:

@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,17 @@ class Memory:
         self.flip, self.flips = -1, 0
         self.unreadable: tuple[int, int] | None = None
         self.failures = 0
+        self.dead = False
+        self._lock = threading.RLock()
 
     def write(self, offset: int, data: memoryview | bytes) -> None:
+        """Several threads write; what they do stands in ``writes`` one after another."""
+        with self._lock:
+            self._write(offset, data)
+
+    def _write(self, offset: int, data: memoryview | bytes) -> None:
+        if self.dead:
+            raise PowerCut
         content, end = bytes(data), offset + len(data)
         assert 0 <= offset <= end <= self.size
         if self.cut is not None and len(self.writes) == self.cut:
@@ -119,11 +129,15 @@ class Memory:
         into[:] = self.seen[offset : offset + len(into)]
 
     def sync(self) -> None:
-        self.pending.clear()
-        self.durable[:] = self.seen
+        with self._lock:
+            if self.dead:
+                raise PowerCut
+            self.pending.clear()
+            self.durable[:] = self.seen
 
     def _lose_power(self, last: tuple[int, bytes]) -> None:
         """Of what was not synced, any blocks may have arrived, half of the last write among them."""
+        self.dead = True
         dice = random.Random(self.cut)
         for offset, content in [*self.pending, last]:
             for position in range(0, len(content), BLOCK):
