@@ -7,8 +7,9 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 
 def of_json(value: object) -> str:
@@ -23,8 +24,7 @@ def of_file(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """One name of a tree: ``kind`` is file, link or directory; ``digest`` of its bytes or its target."""
 
     path: str

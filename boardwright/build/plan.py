@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from boardwright.build import digest
 from boardwright.build.step import AnyStep, Download, Input, LocalFile, Output, Rendered, RootStep, Text
@@ -28,8 +29,7 @@ ROOT_FORMAT = {"root": 1, "root.tar": 3}
 3: nor what systemd-resolved keeps of the host's name servers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True):
     """A step with its key, the record behind the key, and the names of the steps it needs."""
 
     step: AnyStep
@@ -38,8 +38,7 @@ class Planned:
     needs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """Steps by name, every step after those it needs."""
 
     steps: Mapping[str, Planned]

@@ -7,9 +7,10 @@ import errno
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from boardwright import __version__
 from boardwright.build import digest
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 STATE = ".published.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(msgspec.Struct, frozen=True):
     """A file of ``out/<board>/``: the output ``path`` of ``step``, under ``name``."""
 
     name: str

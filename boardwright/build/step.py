@@ -20,20 +20,19 @@ A root step makes such a root (or a root file system) with mmdebstrap from the p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Output:
+
+class Output(msgspec.Struct, frozen=True):
     """An output of an earlier step: ``path`` below its ``/out`` ('' for all of it)."""
 
     step: str
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFile:
+class LocalFile(msgspec.Struct, frozen=True):
     """A file or directory of the project or the user, by content.
 
     ``digest`` covers names, modes (executable or not), link targets and bytes, never times or owners.
@@ -43,8 +42,7 @@ class LocalFile:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(msgspec.Struct, frozen=True):
     """A file named by a lock: fetched before the step runs, verified, kept by SHA-256.
 
     ``path`` is relative to a mirror (``pool/main/…``) or, for vendor files, a URL or an absolute path.
@@ -55,15 +53,13 @@ class Download:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """A file whose content the plan already knows."""
 
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(msgspec.Struct, frozen=True):
     """A file or tree of the project in which ``*.j2`` are rendered with jinja2 and lose their suffix."""
 
     path: str
@@ -75,8 +71,7 @@ class Rendered:
 Input = Output | LocalFile | Download | Text | Rendered
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(msgspec.Struct, frozen=True):
     """A .deb (or a file of a source package, ``architecture: source``) as the lock names it."""
 
     name: str
@@ -87,8 +82,7 @@ class Package:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(msgspec.Struct, frozen=True):
     """A .deb that an earlier step makes: the package's name, version and architecture, and where it is."""
 
     name: str
@@ -97,8 +91,7 @@ class Built:
     output: Output
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A sealed step. ``name`` is what users type; ``key`` stands in :class:`~boardwright.build.plan.Plan`."""
 
     name: str
@@ -106,8 +99,8 @@ class Step:
     script: str
     environment: str
     outputs: tuple[str, ...]
-    inputs: Mapping[str, Input] = field(default_factory=dict)
-    variables: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Input] = {}
+    variables: Mapping[str, str] = {}
     epoch: int = 0
     sealed: tuple[str, ...] = ()
     """File names in ``boardwright/sealed`` that the script runs."""
@@ -115,8 +108,7 @@ class Step:
     ccache: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RootStep:
+class RootStep(msgspec.Struct, frozen=True):
     """A Debian root from locked packages. Output ``root`` (a tree) or ``root.tar``."""
 
     name: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from boardwright.build import digest
 from boardwright.build.step import Download, LocalFile, Package, Rendered
@@ -19,8 +20,7 @@ from boardwright.schema.project import Project
 KINDS = Path(__file__).parent
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, dict=True):
     """One board of a project, with everything its kinds need. Reads files, changes nothing."""
 
     project: Project

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from boardwright.build.step import Input, Output, Step, Text
 from boardwright.kinds.context import Context, script
@@ -13,8 +14,7 @@ from boardwright.schema.recipe import DebianKernelRecipe, ImageRecipe
 SEALED = ("bmap.py", "boot.py", "gpt.py", "image.py", "inuse.py", "root.py", "tooling.py")
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """The names of the steps an image is put together from."""
 
     kernel: str

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from boardwright.build.plan import Plan, make
 from boardwright.build.step import Input, Step
@@ -82,7 +84,7 @@ def _meson_step(context: Context, line: Line, patches: Inputs, variables: Mappin
     assert isinstance(recipe, MesonRecipe)
     own = meson.step(context, recipe)
     inputs = {name: given for name, given in own.inputs.items() if not name.startswith("patches/")}
-    return replace(
+    return msgspec.structs.replace(
         own,
         name=f"patch-check-{recipe.recipe}",
         title=f"the objects that patches of {line} touch",

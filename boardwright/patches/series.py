@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from boardwright.errors import InputError, InputErrors, Place
 from boardwright.schema.suggest import nearest
@@ -34,15 +35,13 @@ _LINE = re.compile(r"\d+\.\d+")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(msgspec.Struct, frozen=True):
     """A line for which a topic has no patches, and why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """``[7.3 6.12]`` and what stands below it, up to the next section; ``row`` is its line in the file."""
 
     row: int
@@ -50,8 +49,7 @@ class Section:
     content: tuple[str, ...] | Absent
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     """A series file. ``file`` is its path as messages show it."""
 
     file: str
@@ -180,13 +178,12 @@ def parse(
     return parser.finished(stray)
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A section that is being read: its patches with their rows, or its reason."""
 
     row: int
     lines: tuple[str, ...]
-    names: dict[str, int] = field(default_factory=dict)
+    names: dict[str, int] = {}
     absent: Absent | None = None
 
 

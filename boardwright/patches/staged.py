@@ -6,15 +6,15 @@ Only what the line gets is an input, so editing the port of one line leaves the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from boardwright.build.step import Input, Text
 from boardwright.kinds.context import Context
 from boardwright.patches.series import Absent, in_order, line_of, plain, read
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(msgspec.Struct, frozen=True):
     """Topics that a line gets, in order, as inputs ``patches/<topic>/…``; and those it does not, with why."""
 
     line: str

@@ -7,7 +7,6 @@ find all of them and to say what was expected in words.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -40,16 +39,14 @@ def mistakes(document: Document, kind: object) -> list[InputError]:
     return sorted(errors, key=lambda e: (e.place.line, e.place.column) if e.place else (0, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+class _Fault(msgspec.Struct, frozen=True):
     path: Path
     message: str
     hint: str | None = None
     key: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(msgspec.Struct, frozen=True):
     """A walk over values and types together. Types are those of ``msgspec.inspect``."""
 
     document: Document

@@ -8,9 +8,9 @@ meant one of the two.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import yaml
 
 from boardwright.errors import InputError, InputErrors, Place
@@ -35,8 +35,7 @@ _OCTAL_1_2 = re.compile(r"0o[0-7]+")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """The values of a file (``dict``, ``list``, ``str``, ``int``, ``float``, ``bool``, None)."""
 
     file: str
@@ -96,12 +95,11 @@ class _TooMuchError(Exception):
     """The walk ends here: the rest of the file would take too long."""
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(msgspec.Struct):
     """Nodes to values, with every mistake on the way."""
 
     file: str
-    errors: list[InputError] = field(default_factory=list)
+    errors: list[InputError] = []
     nodes: int = 0
 
     def value(self, root: yaml.Node, depth: int) -> Any:

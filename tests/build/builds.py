@@ -1,12 +1,14 @@
 """Small real builds: plans of bash scripts, and a root of the host's own bash and coreutils to run them in.
 
-As a program (``builds.py CACHE PLAN.json [JOBS]``) it builds a plan as a verb does, for tests that kill it.
+As a program (``builds.py CACHE PLAN.json [JOBS]``) it builds a plan as a verb does, for tests that kill it; with
+the variable BUILDS_PEAK it ends with how much memory it took.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -229,6 +231,14 @@ def main(cache: str, given: str, jobs: str = "2") -> None:
         build(Context())
     except Exit as end:
         sys.exit(end.code)
+    finally:
+        if "BUILDS_PEAK" in os.environ:
+            print(_peak())
+
+
+def _peak() -> int:
+    """Most kilobytes that this program held; ru_maxrss would count the process it was forked from too."""
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
 
 if __name__ == "__main__":

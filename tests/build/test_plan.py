@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from boardwright.build import plan as plans
 from boardwright.build.step import (
