@@ -1,7 +1,7 @@
 """Small real builds: plans of bash scripts, and a root of the host's own bash and coreutils to run them in.
 
-As a program (``builds.py CACHE PLAN.json [JOBS]``) it builds a plan as a verb does, for tests that kill it; with
-the variable BUILDS_PEAK it ends with how much memory it took.
+As a program (``builds.py CACHE PLAN.json [JOBS]``) it builds a plan as a verb does, for tests that kill it.
+With the variable BUILDS_PEAK it ends with how much memory it took.
 """
 
 from __future__ import annotations
