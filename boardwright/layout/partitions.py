@@ -9,134 +9,55 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from boardwright.errors import InputError
-from boardwright.schema.units import Size
+from boardwright.layout import blkdevparts
+from boardwright.layout.extents import (
+    SECTOR,
+    SMALLEST,
+    Extent,
+    KeyPath,
+    LayoutError,
+    PlacedHole,
+    PlacedPartition,
+    Table,
+    key,
+    overlap_fault,
+    too_small,
+)
 
 if TYPE_CHECKING:
     from boardwright.schema.board import Disk, Partition
 
-SECTOR = 512
+__all__ = [
+    "FILE_SYSTEMS", "GPT_ENTRIES", "GPT_HEAD", "GPT_NAME_UNITS", "GPT_TAIL", "SECTOR", "SMALLEST", "Extent",
+    "KeyPath", "LayoutError", "PlacedHole", "PlacedPartition", "Table", "faults",
+    "gpt_extents", "key", "resolve",
+]  # fmt: skip
+
 GPT_HEAD = 34 * SECTOR
 """Protective MBR, header, and 128 entries of 128 bytes (UEFI 2.10, 5.3)."""
 GPT_TAIL = 33 * SECTOR
 GPT_ENTRIES = 128
 GPT_NAME_UNITS = 36
 
-TYPE_GUIDS = {
-    # XBOOTLDR rather than ESP: kernels live there, no EFI loader does, and U-Boot would keep its EFI
-    # variables (ubootefi.var) in an ESP. Discoverable Partitions Specification.
-    "boot": "bc13c2ff-59e6-4262-a352-b275fd6f7172",
-    # Root, 64-bit ARM; same source.
-    "rootfs": "b921b045-1df0-41c3-af44-4c6f280d3fae",
-}
-LEGACY_BOOTABLE = 2
-"""Attribute bit by which U-Boot's standard boot picks the partition to look on (``disk/part_efi.c``)."""
-GROW_FILE_SYSTEM = 59
-"""Attribute bit that asks systemd to grow the file system to its partition when it is mounted."""
-
 FILE_SYSTEMS = {"boot": "vfat", "rootfs": "ext4"}
 """What the image step can make: FAT from files, ext4 from a tarball."""
-SMALLEST = {
-    # 65,525 clusters of one sector make the smallest FAT32 (Microsoft's FAT specification 1.03), and
-    # with its two tables and reserved sectors that is 33.3 MiB.
-    "vfat": 34 * 2**20,
-    # 4 KiB blocks and a journal, which mke2fs leaves out below 2,048 blocks.
-    "ext4": 16 * 2**20,
-}
-
-KeyPath = tuple[str | int, ...]
-
-
-class LayoutError(InputError):
-    """A disk layout that cannot be. ``path`` leads to the value in the board file that is wrong."""
-
-    def __init__(self, path: KeyPath, message: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{key(path)}: {message}", hint=hint)
-        self.path = path
-
-
-def key(path: KeyPath) -> str:
-    """``('partitions', 1, 'size')`` as a reader of the file would write it: ``partitions[1].size``."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".")
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """Bytes ``offset`` to ``end`` (exclusive) of the disk, whole sectors."""
-
-    name: str
-    offset: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        return self.offset + self.size
-
-    @property
-    def first_sector(self) -> int:
-        return self.offset // SECTOR
-
-    @property
-    def sectors(self) -> int:
-        return self.size // SECTOR
-
-    def overlaps(self, other: Extent) -> bool:
-        return self.offset < other.end and other.offset < self.end
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedHole(Extent):
-    """A loader's region. ``contents``: the loader's output that goes there, if any."""
-
-    contents: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPartition(Extent):
-    """An entry of the GPT; ``name`` is its PARTLABEL."""
-
-    number: int
-    filesystem: str
-    contents: str
-    grow: bool
-
-    @property
-    def type_guid(self) -> str:
-        return TYPE_GUIDS[self.contents]
-
-    @property
-    def attributes(self) -> tuple[int, ...]:
-        """Bits of the entry's attribute field that are set."""
-        boot = (LEGACY_BOOTABLE,) if self.contents == "boot" else ()
-        return (*boot, GROW_FILE_SYSTEM) if self.grow else boot
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A layout that keeps every rule of this module."""
-
-    size: int
-    holes: tuple[PlacedHole, ...]
-    partitions: tuple[PlacedPartition, ...]
-
-    def holding(self, contents: str) -> PlacedPartition:
-        """The first partition with these contents; there is one (:func:`resolve` saw to it)."""
-        return next(p for p in self.partitions if p.contents == contents)
 
 
 def resolve(disk: Disk, partitions: Sequence[Partition]) -> Table:
     """The table of a board's disk. Raises the first :class:`LayoutError` there is."""
     for error in faults(disk, partitions):
         raise error
+    if disk.table == "blkdevparts":
+        return blkdevparts.placed(disk, partitions)
     return _placed(disk, partitions)
 
 
 def faults(disk: Disk, partitions: Sequence[Partition]) -> list[LayoutError]:
     """Everything wrong with a layout. Positions are judged once names and sizes are right."""
+    if disk.table == "blkdevparts":
+        return blkdevparts.faults(disk, partitions)
     found = [*_disk_faults(disk), *_hole_faults(disk), *_partition_faults(disk, partitions)]
     return found or list(_position_faults(disk, partitions))
 
@@ -191,6 +112,13 @@ def _partition_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[L
             yield LayoutError(
                 (*where, "grow"), f"only the last partition can grow, {partition.name!r} is not it"
             )
+        if partition.contents not in FILE_SYSTEMS:
+            yield LayoutError(
+                (*where, "contents"),
+                f"expected boot or rootfs in a GPT, found {partition.contents}",
+                hint="the others belong to disk.table: blkdevparts",
+            )
+            continue
         wanted = FILE_SYSTEMS[partition.contents]
         if partition.filesystem != wanted:
             yield LayoutError(
@@ -209,16 +137,8 @@ def _size_faults(disk: Disk, partition: Partition, path: KeyPath, *, is_last: bo
         yield LayoutError(path, f"partition {name!r} has no size")
     elif disk.align and size % disk.align:
         yield LayoutError(path, f"expected a multiple of {disk.align} (disk.align), found {size}")
-    elif size < SMALLEST[partition.filesystem]:
-        yield _too_small(partition, size, path)
-
-
-def _too_small(partition: Partition, size: int, path: KeyPath) -> LayoutError:
-    smallest = Size(SMALLEST[partition.filesystem])
-    return LayoutError(
-        path,
-        f"partition {partition.name!r} has {Size(size)}; {partition.filesystem} needs {smallest} at least",
-    )
+    elif size < SMALLEST.get(partition.filesystem, 0):
+        yield too_small(partition, size, path)
 
 
 def _name_faults(kind: str, names: Sequence[str], path: KeyPath) -> Iterator[LayoutError]:
@@ -240,7 +160,7 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
     holes = list(enumerate(table.holes))
     for (index, hole), other in itertools.product(holes, gpt_extents(disk.size)):
         if hole.end <= disk.size and hole.overlaps(other):
-            yield _overlap(("disk", "holes", index, "offset"), hole, other)
+            yield overlap_fault(("disk", "holes", index, "offset"), hole, other)
     for index, hole in holes:
         if hole.end > disk.size:
             yield LayoutError(
@@ -249,19 +169,19 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
             )
     for (_, earlier), (index, hole) in itertools.combinations(holes, 2):
         if hole.overlaps(earlier):
-            yield _overlap(("disk", "holes", index, "offset"), hole, earlier)
+            yield overlap_fault(("disk", "holes", index, "offset"), hole, earlier)
     for position, partition in enumerate(table.partitions):
         yield from _room_faults(disk, partitions[position], partition)
         for hole in table.holes:
             if partition.overlaps(hole):
-                yield _overlap(("partitions", position), partition, hole)
+                yield overlap_fault(("partitions", position), partition, hole)
 
 
 def _room_faults(disk: Disk, wanted: Partition, placed: PlacedPartition) -> Iterator[LayoutError]:
     path: KeyPath = ("partitions", placed.number - 1, "size")
     if wanted.size == "rest":
-        if placed.size < SMALLEST[placed.filesystem]:
-            yield _too_small(wanted, max(0, placed.size), path)
+        if placed.size < SMALLEST.get(placed.filesystem, 0):
+            yield too_small(wanted, max(0, placed.size), path)
     elif (over := placed.end - (disk.size - GPT_TAIL)) > 0:
         yield LayoutError(
             path,
@@ -271,18 +191,15 @@ def _room_faults(disk: Disk, wanted: Partition, placed: PlacedPartition) -> Iter
         )
 
 
-def _overlap(path: KeyPath, one: Extent, other: Extent) -> LayoutError:
-    first, second = (f"{extent.name!r} (bytes {extent.offset} to {extent.end})" for extent in (one, other))
-    return LayoutError(path, f"{first} overlaps {second}")
-
-
 def _placed(disk: Disk, partitions: Sequence[Partition]) -> Table:
     """Partitions one after the other; holes where they say."""
     offset, placed = int(disk.first_partition), []
     room = (disk.size - GPT_TAIL) // disk.align * disk.align
     for number, p in enumerate(partitions, start=1):
         size = room - offset if p.size == "rest" else int(p.size)
-        placed.append(PlacedPartition(p.name, offset, size, number, p.filesystem, p.contents, p.grow))
+        placed.append(
+            PlacedPartition(p.name, offset, size, number, p.filesystem, p.contents, p.grow, p.mount)
+        )
         offset += size
     holes = tuple(PlacedHole(h.name, int(h.offset), int(h.size), h.contents) for h in disk.holes)
     return Table(int(disk.size), holes, tuple(placed))

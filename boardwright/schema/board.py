@@ -8,9 +8,11 @@ import msgspec
 
 from boardwright.schema.units import Size, SizeOrRest
 from boardwright.schema.words import (
+    Address,
     DeviceTree,
     FileName,
     HostName,
+    MountPoint,
     Name,
     PasswordHash,
     Positive,
@@ -36,11 +38,39 @@ class Cma(Record):
     """The area ends below this physical address."""
 
 
+class Region(Record):
+    """Memory that firmware and drivers find at a fixed address; the kernel knows it from the device tree."""
+
+    name: Name
+    address: Address
+    size: Size
+
+
+class Pool(Record):
+    """A pool of CMM memory at an address of its own, for cards and boards with more than one."""
+
+    address: Address
+    size: Size
+    name: Name = "anonymous"
+
+
 class Memory(Record):
     """What the board has and how it is divided."""
 
     dram: Size
     cma: Cma | None = None
+    base: Address = 0
+    """Physical address where DRAM begins."""
+    linux: Size | None = None
+    """Linux gets this much from ``base`` on, as ``mem=``; left out: what ``cmm`` leaves."""
+    cmm: Size | None = None
+    """The NPU's memory, one pool behind Linux, as ``cmmpool=``; left out: what ``linux`` leaves."""
+    cmm_for: Name | None = None
+    """A model that must fit; without ``linux`` and ``cmm`` the pool is made for it."""
+    pools: list[Pool] = []
+    """Instead of ``cmm``: pools one by one, as the vendor's scripts may have them."""
+    reserved: list[Region] = []
+    """No pool may touch these."""
 
 
 class Pace(Record):
@@ -118,22 +148,34 @@ class Partition(Record):
     """An entry of the partition table; entries follow each other on the disk as in the file."""
 
     name: str
-    """The partition's name in the GPT, 36 UTF-16 units at most."""
+    """The partition's name: in a GPT 36 UTF-16 units at most; in blkdevparts as the loader looks it up."""
     size: SizeOrRest
     """``rest``, for the last one: what the others leave."""
-    filesystem: Literal["vfat", "ext4"]
-    contents: Literal["boot", "rootfs"]
+    filesystem: Literal["vfat", "ext4", "raw"]
+    contents: Literal[
+        "boot", "rootfs", "uboot", "uboot-backup", "env", "logo", "dtb", "kernel", "atf", "optee", "data"
+    ]
     grow: bool = False
     """Whether the first boot extends it to the end of the medium; only the last one can."""
+    at: Size | None = None
+    """Where it must begin, because a boot ROM or loader looks there; a layout that moves it is refused."""
+    mount: MountPoint | None = None
+    """Where the board's fstab mounts it; ``/`` for the root file system."""
 
 
 class Disk(Record):
-    """The image as a disk with a GPT."""
+    """The image as a disk."""
 
     size: Size
     """Of the image; the medium may be larger."""
+    table: Literal["gpt", "blkdevparts"] = "gpt"
+    """``blkdevparts``: no table on the medium, the kernel's command line names the partitions."""
+    device: FileName = "mmcblk0"
+    """The medium as Linux names it, for ``blkdevparts``."""
+    shipped: Name | None = None
+    """The layout a board leaves the vendor with, a preset of ``boardwright/layout/presets.py``."""
     first_partition: Size = Size(16 * 2**20)
-    """Where the first partition begins."""
+    """Where the first partition begins; ``blkdevparts`` always begins at 0."""
     align: Size = Size(2**20)
     """Partitions begin and end at multiples of this: a power of two, 4 KiB at least."""
     holes: list[Hole] = []

@@ -81,9 +81,10 @@ def board_faults(project: Project, board: Board) -> Iterator[InputError]:
             yield from _missing(
                 project, trees, name, document, (*where, index), "device-tree overlay", ".dtso"
             )
-    yield from _missing(
-        project, Path("boards") / board.board, board.boot.script, document, ("boot", "script"), "template"
-    )
+    if board.disk.table == "gpt":  # with blkdevparts the loader has the command line in its environment
+        yield from _missing(
+            project, Path("boards") / board.board, board.boot.script, document, ("boot", "script"), "template"
+        )
 
 
 def _kernel_faults(project: Project, board: Board, document: Document) -> Iterator[InputError]:

@@ -89,6 +89,13 @@ PasswordHash = Annotated[
 LocalVersion = Annotated[str, _form(r"[A-Za-z0-9.+~-]{0,40}", "40 letters, digits, dots and dashes at most")]
 """It becomes part of ``uname -r``, of file names, and of a 64-byte field (kernel ``UTS_RELEASE``)."""
 
+Address = Annotated[int, Meta(ge=0, le=2**48 - 1, description="a physical address such as 0x100000000")]
+"""arm64 with 48 bits of physical address."""
+
+MountPoint = Annotated[
+    str, _form(rf"/|(?:/{_PART})+", "a mount point such as / or /opt, without '..' and a slash at its end")
+]
+
 Positive = Annotated[int, Meta(ge=1, description="a whole number, 1 or more")]
 Epoch = Annotated[int, Meta(ge=0, description="seconds since 1970")]
 Processors = Annotated[int, Meta(ge=2, le=8, description="a number of processors from 2 to 8")]
