@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 
 class Budget:
-    """``seconds`` from now, by ``clock``."""
+    """``seconds`` from now, by ``clock``; ``end`` is a reading of it."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self.seconds, self._clock = seconds, clock
-        self._end = clock() + seconds
+        self.end = clock() + seconds
 
     @property
     def left(self) -> float:
         """Seconds; never negative."""
-        return max(self._end - self._clock(), 0.0)
+        return max(self.end - self._clock(), 0.0)
 
     @property
     def spent(self) -> bool:

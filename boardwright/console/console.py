@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from boardwright.console.channel import Channel, Clock, Pace
 from boardwright.console.errors import (
     BoardFailed,
     ConsoleError,
+    ConsoleGarbled,
     LoginRefused,
 )
 from boardwright.console.patterns import (
@@ -82,7 +84,7 @@ class Console:
         self._typist = Typist(self.channel)
         self._session = Session(self.channel, self.watch, self._typist, self.verdict)
         self._logins = 0
-        self._asked_to_boot = False
+        self._asked_to_boot = self._answered = False
 
     @property
     def stage(self) -> Stage:
@@ -122,16 +124,38 @@ class Console:
                 raise self.verdict.garbled()
             if shared.spent:
                 raise self.verdict.out_of_time(budget)
-            if self.channel.quiet_for >= _QUIET and self._answer_prompt():
+            if self.channel.quiet_for >= _QUIET and self._answer_within(shared):
                 continue
             if self.channel.silent_for > self._patience():
                 raise self.verdict.fell_silent()
-            running = self.stage >= Stage.KERNEL or "autoboot" in self.watch.milestones
-            patience = _NUDGE if running else self._silence / 2
+            patience = _NUDGE if self._listens() else self._silence / 2
             if min(self.channel.quiet_for, self.channel.clock() - nudged) > patience:
                 nudged = self.channel.clock()
                 self.channel.write("\n")  # a prompt may have been broken by a message, or be older than we
         return BootReport(self.channel.seconds, dict(self.watch.milestones), tuple(self.watch.findings))
+
+    def _listens(self) -> bool:
+        """Whether an Enter can do good and no harm: there is no countdown to come that it would stop.
+
+        A board that was up before us may stand at a prompt that lost a byte: a line that does not end.
+        """
+        if self.stage >= Stage.KERNEL or "autoboot" in self.watch.milestones or self._answered:
+            return True
+        return self.stage is Stage.OFF and self.channel.heard and not self.channel.tail(1).endswith("\n")
+
+    def _answer_within(self, budget: Budget) -> bool:
+        """As :meth:`_answer_prompt`; what is typed again and again ends with the budget."""
+        self._typist.deadline = budget.end
+        try:
+            answered = self._answer_prompt()
+        except ConsoleGarbled:
+            if budget.spent:
+                raise self.verdict.out_of_time(budget.seconds) from None
+            raise
+        finally:
+            self._typist.deadline = math.inf
+        self._answered |= answered
+        return answered
 
     def _patience(self) -> float:
         """Seconds of silence allowed: few once the kernel waits for a root that does not come."""
@@ -205,6 +229,8 @@ class Console:
             self.channel.settle(_QUIET, ECHO)
             return
         self.channel.write("\n")
+        if not self.channel.find([SHELL_PROMPT], ECHO):
+            self.channel.write("\n")  # the first may be lost; a second does no harm
         self.channel.settle(_QUIET, ECHO)
         if self._session.set_up():
             self.watch.stage = Stage.SHELL

@@ -14,7 +14,7 @@ from boardwright.console import shell
 from boardwright.console.channel import Channel
 from boardwright.console.errors import CommandTimeout
 from boardwright.console.matcher import bounded
-from boardwright.console.patterns import Severity
+from boardwright.console.patterns import SHELL_PROMPT, Severity
 from boardwright.console.shell import Result
 from boardwright.console.typist import ECHO, TRIES, Typist
 from boardwright.console.verdict import LAST_WORDS, Verdict
@@ -22,7 +22,7 @@ from boardwright.console.watch import Watch
 from boardwright.errors import BoardwrightError
 
 _PROBE = "echo bw-$((6*7))-$0"
-_PROBED = bounded(r"(^|\n)bw-42-sh\n")
+_PROBED = bounded(r"(^|\n)bw-42-(\S{1,40})\n")
 _FAST_TRIES = 4
 _CAREFUL_ROUNDS = 4
 
@@ -39,17 +39,37 @@ class Session:
     # setting up
 
     def set_up(self) -> bool:
-        """At a prompt after ``exec sh``: settings and functions; false when it is not our shell."""
-        if not all(self.typist.line(text) for text in shell.SETTINGS) or not self._probe():
+        """At a prompt after ``exec sh``: settings and functions; false when it is not our shell.
+
+        Who answers is asked first, and ours is waited for only once it was set: where ``exec sh`` was lost
+        it never comes.
+        """
+        prompt, *settings = shell.SETTINGS
+        self.typist.prompt = SHELL_PROMPT
+        who = self.typist.ask(_PROBE, _PROBED, TRIES)
+        if who is None or who.group(2) != "sh" or not self._set_prompt(prompt):
+            return False
+        if not all(self.typist.line(text) for text in settings):
             return False
         self.careful = self.typist.damaged > 4
         if self.careful or not all(self.typist.line(text, 2) for text in shell.FUNCTIONS):
             self._set_up_carefully()
         return True
 
-    def _probe(self) -> bool:
-        """Whether it is our own shell that answers, and not an echo or an image of a prompt."""
-        return self.typist.ask(_PROBE, _PROBED, 2 * TRIES) is not None
+    def _set_prompt(self, line: str) -> bool:
+        """Until the line is entered there is another prompt, then ours, which a message may break."""
+        for _ in range(TRIES):
+            if self.channel.clock() >= self.typist.deadline:
+                break
+            self.typist.prompt = SHELL_PROMPT
+            if self.typist.type(line):
+                self.channel.write("\n")
+                self.typist.prompt = shell.PROMPT
+                if self.channel.find([shell.PROMPT], self.typist.patience) or self.typist.resync(4):
+                    return True
+            else:
+                self.typist.resync(2)
+        return False
 
     def _set_up_carefully(self) -> None:
         self.careful = True
@@ -62,6 +82,8 @@ class Session:
     def _define_piece(self) -> bool:
         """The one function that everything else is put together with; it is there when it answers."""
         for _ in range(3 * TRIES):
+            if self.channel.clock() >= self.typist.deadline:
+                break
             if self.typist.type(shell.PIECE):
                 self.channel.write("\n")
                 self.channel.find([shell.PROMPT], self.typist.patience)

@@ -243,6 +243,8 @@ class ScriptedBoard:
             self._state = "bash" if right else "login"
             self._prompt()
         elif self._state == "bash":
+            if line.endswith("echo bw-$((6*7))-$0"):
+                self._say("bw-42-bash\n" if line.startswith("echo") else "bash: exec: not found\n")
             self._state = "sh" if line == shell.ENTER else "bash"
             self._echo = self._echo or line == "stty echo"
             self._prompt()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from boardwright.console import shell
@@ -15,11 +16,26 @@ TRIES = 8
 CTRL_C, CTRL_U = "\x03", "\x15"
 
 
+def _echoes(text: str) -> list[str]:
+    """The echo, and its shortest end that is nowhere else in it.
+
+    The end without the whole means that the echo is over and was damaged: no need to wait for more of it.
+    """
+    whole = text[-400:]
+    end = next((whole[-n:] for n in range(4, len(whole)) if whole.count(whole[-n:]) == 1), whole)
+    return [whole] if end == whole else [whole, end]
+
+
 class Typist:
-    """``damaged``: how many lines did not come back as they were typed."""
+    """``damaged``: how many lines did not come back as they were typed.
+
+    ``prompt``: of who listens now. ``deadline``: a reading of the channel's clock, at which lines are given
+    up that may be asked again.
+    """
 
     def __init__(self, channel: Channel, prompt: re.Pattern[str] = shell.PROMPT) -> None:
         self.channel, self.prompt = channel, prompt
+        self.deadline = math.inf
         self.damaged = 0
         self._slowest = 0.0
         self._measured = 0
@@ -31,21 +47,26 @@ class Typist:
 
     def type(self, text: str) -> bool:
         """Type without Enter; true when the echo came back as it was typed."""
-        since = self.channel.clock()
+        since, patience = self.channel.clock(), self.patience + len(text) / 500
         self.channel.write(text)
-        found = self.channel.find([bounded(re.escape(text[-400:]))], self.patience + len(text) / 500)
-        if found is None:
+        found = self.channel.find([bounded(re.escape(part)) for part in _echoes(text)], patience)
+        if found is not None:
+            self._slowest = max(self._slowest, self.channel.clock() - since)
+            self._measured += 1
+        if found is None or found[0] > 0:
             self.damaged += 1
             return False
-        self._slowest, self._measured = max(self._slowest, self.channel.clock() - since), self._measured + 1
         return True
 
     def ask(self, text: str, answer: re.Pattern[str], tries: int = 3 * TRIES) -> re.Match[str] | None:
-        """Type a line that may be entered twice without harm, until ``answer`` comes."""
+        """Type a line that may be entered twice without harm, until ``answer`` comes before the prompt."""
         for _ in range(tries):
+            if self.channel.clock() >= self.deadline:
+                break
             if self.type(text):
                 self.channel.write("\n")
-                if self.channel.find([answer], self.patience):
+                found = self.channel.find([answer, self.prompt], self.patience)
+                if found is not None and found[0] == 0:
                     return self.channel.matched()
             self.resync(2)
         return None
@@ -53,6 +74,8 @@ class Typist:
     def line(self, text: str, tries: int = TRIES) -> bool:
         """Type a line until its echo is right, then Enter, and wait for the prompt."""
         for _ in range(tries):
+            if self.channel.clock() >= self.deadline:
+                break
             if self.type(text):
                 self.channel.write("\n")
                 if self.channel.find([self.prompt], self.patience) or self.resync():

@@ -49,7 +49,7 @@ def shell(*command: str, faults: Faults | None = None) -> Iterator[Console]:
         pytest.skip(f"no {command[0]} here")
     port = Pty(*command)
     with Console(port if faults is None else BadCable(port, faults, 5)) as console:
-        console.boot(60)
+        console.boot(900)  # no promise of speed: a host may be slow, and each lost byte costs a timeout
         yield console
 
 
