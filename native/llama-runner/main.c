@@ -3,28 +3,11 @@
  * llama-run: tokens from a llama2.c checkpoint, by the processor or by an NPU.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report.h"
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-        (void)number;
-        stop = 1;
-}
-
-/* The first signal ends the session between two tokens, the second the program. */
-static void catch_signals(void)
-{
-        struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
-}
+#include "stop.h"
 
 static int open_npu(const struct options *o, struct engine *e, struct fault *fault)
 {
@@ -115,7 +98,7 @@ static int open_all(struct program *p, struct fault *fault)
         s->model = &p->model;
         s->tokenizer = &p->tokenizer;
         s->sampler = &p->sampler;
-        s->stop = &stop;
+        s->stop = &stop_asked;
         s->text = o->json && !strcmp(o->json, "-") ? NULL : stdout;
         s->load_seconds = seconds_now() - start;
         return 0;
@@ -134,7 +117,7 @@ static int run(struct program *p, struct fault *fault)
 
         if (status)
                 return status;
-        report.outcome = stop ? "interrupted" : "done";
+        report.outcome = stop_asked ? "interrupted" : "done";
         report_rates(&report, stderr);
         if (s->logits) {
                 int failed = fclose(s->logits);
@@ -146,7 +129,7 @@ static int run(struct program *p, struct fault *fault)
         }
         if (p->options.json)
                 status = report_json(&report, p->options.json, fault);
-        return status ? status : stop ? 130 : 0;
+        return status ? status : stop_asked ? STOP_STATUS : 0;
 }
 
 static void close_all(struct program *p)
@@ -172,7 +155,7 @@ int main(int argc, char **argv)
                 options_usage();
                 return 0;
         }
-        catch_signals();
+        stop_on_signals();
         if (!status)
                 status = open_all(&program, &fault);
         if (!status)

@@ -39,6 +39,7 @@ static int run_prompt(struct session *s, size_t position, size_t end, int want_l
                 status = model_forward(s->model, s->tokens + position, count, position,
                                        want_logits && position + count == end, fault);
                 position += count;
+                s->prompt_tokens += count;
         }
         return status;
 }
@@ -73,17 +74,17 @@ static int extend(struct session *s, struct fault *fault)
 int session_generate(struct session *s, const char *prompt, struct fault *fault)
 {
         double start = seconds_now(), first_pass = 0, generation = 0;
-        size_t passed, first_passed;
-        int *encoded = tokenizer_encode(s->tokenizer, prompt ? prompt : "", &s->prompt_tokens), status;
+        size_t given, passed, first_passed;
+        int *encoded = tokenizer_encode(s->tokenizer, prompt ? prompt : "", &given), status;
 
         if (!encoded)
                 return fault_set(fault, FAULT_HOST, "no memory for the prompt's tokens");
-        if (s->prompt_tokens > s->steps)
-                s->prompt_tokens = s->steps;
-        memcpy(s->tokens, encoded, s->prompt_tokens * sizeof(int));
+        if (given > s->steps)
+                given = s->steps;
+        memcpy(s->tokens, encoded, given * sizeof(int));
         free(encoded);
-        s->count = passed = s->prompt_tokens;
-        for (size_t i = 1; i < s->prompt_tokens; i++)
+        s->count = passed = given;
+        for (size_t i = 1; i < given; i++)
                 show(s, s->tokens[i - 1], s->tokens[i]);
         first_passed = passed < BATCH ? passed : BATCH;
         status = run_prompt(s, 0, first_passed, first_passed == passed, fault);
@@ -166,7 +167,6 @@ static int user_turn(struct session *s, const char *prompt, const char *system_p
                         count = s->steps - s->count;
                 memcpy(s->tokens + s->count, tokens, count * sizeof(int));
                 s->count += count;
-                s->prompt_tokens += count;
                 appended = (int)count;
         }
         free(tokens);

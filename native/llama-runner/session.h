@@ -22,7 +22,7 @@ struct session {
         size_t steps;
         int *tokens;            /* all of them, the prompt's first; room for steps + 1 */
         size_t count;
-        size_t prompt_tokens, generated_tokens;
+        size_t prompt_tokens, generated_tokens; /* that have gone through the model; that were sampled */
         double load_seconds, prompt_seconds, generation_seconds, first_token_seconds;
         size_t timed_tokens;    /* llama2.c's own rate: after the first pass */
         double timed_seconds;

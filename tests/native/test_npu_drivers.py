@@ -19,19 +19,25 @@ def lab(request: pytest.FixtureRequest) -> Lab:
     return made
 
 
-def test_the_list_holds_what_the_back_end_can_do(lab: Lab) -> None:
-    """axengine multiplies int8 only; its models here are of one K, and hold any N by slices."""
+def ax_fake(lab: Lab, **more: str) -> dict[str, str]:
+    """Variables of the run-time's stand-in, with models of one K; N is held by slices."""
     models = lab.out / "models"
-    models.mkdir()
+    models.mkdir(exist_ok=True)
     (models / "v1_matmul_npu3_s8_256_16_10000_1.axmodel").write_text(
         '{"matmul": "s8", "k": 256, "d1": 16, "d2": 10000}'
     )
     library = "/out/build/npu-matmul/tests/fake/libfake-ax.so"
-    variables = {
+    return {
         "NPU_MATMUL_AX_ENGINE": library,
         "NPU_MATMUL_AX_SYS": library,
         "NPU_MATMUL_AX_MODELS": "/out/models",
+        **more,
     }
+
+
+def test_the_list_holds_what_the_back_end_can_do(lab: Lab) -> None:
+    """axengine multiplies int8 only."""
+    variables = ax_fake(lab)
     said = lab.shell(lab.line("npu-matmul/npu-matmul", "test --quick --backend axengine", **variables))
     right, total = map(int, re.findall(r"(\d+) of (\d+) products right on axengine", said)[0])
     assert right == total > 0
@@ -40,6 +46,15 @@ def test_the_list_holds_what_the_back_end_can_do(lab: Lab) -> None:
         "npu-matmul/npu-matmul", "test --backend axengine --type fp16-fp32 --shape 4x32x16", **variables
     )
     assert "int8 only" in lab.shell(refused, bad=3)
+
+
+def test_whoever_is_asked_to_end_gives_the_device_back(lab: Lab) -> None:
+    """The CMM of an AX650N outlives a program that just dies."""
+    variables = ax_fake(lab, FAKE_AX_REPORT="/out/left")
+    endless = "bench --backend axengine --type int8-int32 --shape 16x256x100000 --seconds 3600"
+    line = lab.line("npu-matmul/npu-matmul", endless, **variables)
+    lab.shell(f"{line} >said & sleep 3; kill -TERM $!; wait $!", bad=130)
+    assert "blocks 0 violations 0" in (lab.out / "left").read_text()
 
 
 def test_the_suite_over_fakes(lab: Lab) -> None:

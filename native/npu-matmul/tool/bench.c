@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "json.h"
+#include "stop.h"
 #include "tool.h"
 
 enum { MOST_RUNS = 2000, LEAST_RUNS = 3 };
@@ -66,7 +67,7 @@ static int run(const struct tool *tool, struct nm_device *device, struct nm_matr
         nm_counters(device, &after);
         m->lists = after.lists - before.lists;
         began = now();
-        for (m->runs = 0; !status && !model && m->runs < MOST_RUNS; m->runs++) {
+        for (m->runs = 0; !status && !model && !stop_asked && m->runs < MOST_RUNS; m->runs++) {
                 double start = now();
 
                 if (m->runs >= LEAST_RUNS && start - began > tool->seconds)
@@ -167,6 +168,8 @@ static int run_all(const struct tool *tool, struct nm_device *device, struct jso
                                 continue;
                         if (status)
                                 return tool_failed(status, &why);
+                        if (stop_asked)
+                                return STOP_STATUS;
                         report(tool, json, tool->shape.m ? "given" : shapes[i].what, type, s, &measured);
                 }
         return TOOL_DONE;

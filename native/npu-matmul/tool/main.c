@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stop.h"
 #include "tool.h"
 
 static const char usage[] =
@@ -31,7 +32,7 @@ static const char usage[] =
         "  --mrdma disabled|zero  --grains N  --int8-qd\n"
         "\n"
         "Exit status: 0 done, 1 a product is wrong, 2 the request is wrong, 3 the\n"
-        "device or the host is.\n";
+        "device or the host is, 130 interrupted (the device is closed first).\n";
 
 const char *tool_type_name(enum nm_type type)
 {
@@ -271,8 +272,10 @@ int main(int argc, char **argv)
                 return TOOL_REQUEST;
         }
         for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-                if (!strcmp(commands[i].name, argv[optind]))
+                if (!strcmp(commands[i].name, argv[optind])) {
+                        stop_on_signals();
                         return commands[i].run(&tool);
+                }
         fprintf(stderr, "npu-matmul: error: no command '%s': expected list, test, bench or probe\n", argv[optind]);
         return TOOL_REQUEST;
 }

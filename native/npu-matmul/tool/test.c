@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "stop.h"
 #include "tool.h"
 
 struct test_case {
@@ -271,6 +272,8 @@ static int run_all(const struct tool *tool, struct nm_device *device, struct jso
                 }
                 if (status)
                         return tool_failed(status, &why);
+                if (stop_asked)
+                        return STOP_STATUS;
                 report(tool, json, t, right, text);
                 *good += right;
                 ++*all;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The program npu-matmul. Exit status: 0 done, 1 a product is wrong, 2 the request is wrong, 3 the device or the host.
+ * The program npu-matmul. Exit status: 0 done, 1 a product is wrong, 2 the request is wrong, 3 the device or the host,
+ * 130 interrupted.
  */
 #ifndef TOOL_H
 #define TOOL_H
