@@ -76,9 +76,10 @@ def size_text(size: int) -> str:
 def parse(value: str) -> tuple[str, tuple[Entry, ...]]:
     """The device and its entries. Raises ``InputError`` naming the word that is wrong.
 
-    One device, no offsets (``@``) and no flags (``ro``): the board's U-Boot knows neither.
+    One device, no offsets (``@``) and no flags (``ro``): the board's U-Boot knows neither. A comma at the
+    end means nothing: the SDK's own default for AX650_emmc has one.
     """
-    device, colon, words = value.partition(":")
+    device, colon, words = value.removesuffix(",").partition(":")
     if not colon or not _NAME.fullmatch(device):
         raise InputError(f"blkdevparts: expected 'mmcblk0:' and partitions, found {value[:60]!r}")
     entries: list[Entry] = []

@@ -48,6 +48,10 @@ class LayoutError(InputError):
         self.path = path
 
 
+class MemoryFault(LayoutError):
+    """A memory map that cannot be."""
+
+
 def key(path: KeyPath) -> str:
     """``('partitions', 1, 'size')`` as a reader of the file would write it: ``partitions[1].size``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)

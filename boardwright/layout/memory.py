@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from boardwright.errors import InputError
+from boardwright.layout import split_rules
+from boardwright.layout.extents import MemoryFault
 from boardwright.schema.board import Cma, Memory
 from boardwright.schema.units import Size
 
@@ -21,14 +22,6 @@ DEVICE_HOLE = Size(256 * 2**20)
 
 LEFT_BELOW = Size(512 * 2**20)
 """Below the limit this much must stay for everything else: kernel, DMA zone, firmware."""
-
-
-class MemoryFault(InputError):
-    """A memory map that cannot be; ``path`` leads to the value in the board file."""
-
-    def __init__(self, path: tuple[str | int, ...], message: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{'.'.join(map(str, path))}: {message}", hint=hint)
-        self.path = path
 
 
 def cma_argument(cma: Cma) -> str:
@@ -51,7 +44,7 @@ def _kernel_size(size: int) -> str:
 
 def faults(memory: Memory) -> list[MemoryFault]:
     """Everything wrong with a board's memory."""
-    return list(_faults(memory)) if memory.cma else []
+    return [*(_faults(memory) if memory.cma else ()), *split_rules.faults(memory)]
 
 
 def _faults(memory: Memory) -> Iterator[MemoryFault]:
