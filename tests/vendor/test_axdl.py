@@ -428,17 +428,18 @@ def test_memory_does_not_grow_with_the_image(tmp_path: Path) -> None:
     import tracemalloc
 
     class Forgetful(SimulatedBoard):
-        """Keeps the length only."""
+        """Neither adds up nor keeps what it gets."""
 
         def _block(self) -> bytes:
+            self._sum = None
             answer = super()._block()
             if self._in_flash:
                 self._size -= len(self._image)
                 self._image = b""
             return answer
 
-    big = NOISE.randbytes(2**16) * 16 * 4
-    table = replace(TABLE, partitions=(Partition("uboot", 4 * 1024), *TABLE.partitions[1:]))
+    big = NOISE.randbytes(2**16) * 16 * 6
+    table = replace(TABLE, partitions=(Partition("uboot", 8 * 1024), *TABLE.partitions[1:]))
     path = made(tmp_path, replace(PROJECT, table=table), {"u-boot_signed.bin": big})
     del big
     with Package(path) as package:
@@ -448,4 +449,4 @@ def test_memory_does_not_grow_with_the_image(tmp_path: Path) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert job.images[0].name == "UBOOT"
-    assert peak < 3 * 2**20
+    assert peak < 5 * 2**20
