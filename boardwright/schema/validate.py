@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec
 
 from boardwright.errors import InputError, InputErrors, Place
-from boardwright.layout import memory, partitions
+from boardwright.layout import bootargs, memory, partitions
+from boardwright.layout.presets import PRESETS
 from boardwright.schema.board import Board
 from boardwright.schema.project import LOCAL, Project, board_file
 from boardwright.schema.references import (
@@ -16,6 +17,7 @@ from boardwright.schema.references import (
     vendor_faults,
     with_environments,
 )
+from boardwright.schema.suggest import nearest
 from boardwright.schema.yamltree import Document
 
 P = ParamSpec("P")
@@ -97,5 +99,11 @@ def _supplied(project: Project, board: Board) -> set[str]:
 def layout_faults(board: Board, document: Document) -> Iterator[InputError]:
     """Partitions and memory that cannot be, at the values that say so."""
     layout = partitions.faults(board.disk, board.partitions)
-    for path, error in [*((e.path, e) for e in layout), *((e.path, e) for e in memory.faults(board.memory))]:
-        yield InputError(error.message, place=document.place(path), hint=error.hint)
+    for error in [*layout, *memory.faults(board.memory), *bootargs.faults(board)]:
+        yield InputError(error.message, place=document.place(error.path), hint=error.hint)
+    if board.disk.shipped is not None and board.disk.shipped not in PRESETS:
+        yield InputError(
+            f"there is no shipped layout {board.disk.shipped!r}",
+            place=document.place(("disk", "shipped")),
+            hint=nearest(board.disk.shipped, PRESETS) or f"there are: {', '.join(PRESETS)}",
+        )
