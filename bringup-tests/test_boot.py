@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from boardwright.bringup import board
 from boardwright.bringup.bench import Bench
 from boardwright.bringup.expectation import Expectation
 from boardwright.bringup.plugin import Check
@@ -84,8 +85,9 @@ def test_cma(console: Console, expected: Expectation, check: Check) -> None:
     )
 
 
-def test_root(console: Console, expected: Expectation, check: Check) -> None:
+def test_root(console: Console, bench_: Bench, expected: Expectation, check: Check) -> None:
     """root mounted from the image's root partition"""
+    board.need_gpt(bench_)
     source, uuid = _row(console, "findmnt -no SOURCE,PARTUUID /", 2)
     check.measure("root", f"{source} {uuid}", expected.root_partuuid)
     if expected.root_partuuid is None:
@@ -98,8 +100,9 @@ def test_root(console: Console, expected: Expectation, check: Check) -> None:
     check.require(written.status == 0, f"the root cannot be written: {written.line}")
 
 
-def test_root_grown(console: Console, check: Check) -> None:
+def test_root_grown(console: Console, bench_: Bench, check: Check) -> None:
     """root grown to the end of the disk"""
+    board.need_gpt(bench_)
     source, _ = _row(console, "findmnt -no SOURCE,FSTYPE /", 2)
     name = source.rpartition("/")[2]
     sectors = console.run(f"cat /sys/class/block/{name}/start /sys/class/block/{name}/../size").line.split()

@@ -10,6 +10,7 @@ from boardwright.bringup.bench import Bench
 from boardwright.bringup.parsers import clocks
 from boardwright.bringup.plugin import Check
 from boardwright.console.console import Console
+from boardwright.image import names
 from boardwright.results.outcome import Evidence
 
 
@@ -27,6 +28,12 @@ def need_hardware(bench: Bench, why: str) -> None:
     """Skip the check in an emulator, where it would measure the host."""
     if bench.evidence in (Evidence.EMULATED, Evidence.MODELLED):
         pytest.skip(why)
+
+
+def need_gpt(bench: Bench) -> None:
+    """Skip a check of partitions with a GUID on a board whose disk has no table."""
+    if names.has_no_table(bench.board):
+        pytest.skip("this board's disk has no partition table: see the checks of test_maix.py")
 
 
 def conditions(console: Console, check: Check) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from boardwright.errors import ProductError
+from boardwright.image import names
 from boardwright.layout.memory import cma_argument
 from boardwright.schema.board import Board, Cma
 from boardwright.targets import gpt
@@ -35,13 +36,13 @@ class Expectation:
 
 
 def expectation(board: Board, manifest: Mapping[str, Any], image: Path | None) -> Expectation:
-    """Manifest keys read: ``artifacts.<board>.img``, ``kernel.release``, ``boot.append``,
+    """Manifest keys read: ``artifacts.<image>``, ``kernel.release``, ``boot.append``,
     ``boot.root-partuuid``, ``epoch``, ``inputs``, ``left_out``; the root's PARTUUID otherwise comes from the
     image's own table."""
     boot = manifest.get("boot", {})
-    root = boot.get("root-partuuid") or _root_of(board, image)
+    root = boot.get("root-partuuid") or (None if names.has_no_table(board) else _root_of(board, image))
     return Expectation(
-        image_sha256=manifest.get("artifacts", {}).get(f"{board.board}.img"),
+        image_sha256=manifest.get("artifacts", {}).get(names.image_name(board)),
         kernel_release=manifest.get("kernel", {}).get("release"),
         append=boot.get("append"),
         words=tuple(_words(board, root)),

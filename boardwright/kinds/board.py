@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from boardwright.build.step import AnyStep, Step
 from boardwright.errors import InputError, Place
-from boardwright.kinds import debs, environment, image, kernel, loader, meson, native, project, rootfs
+from boardwright.kinds import debs, emmc, environment, image, kernel, loader, meson, native, project, rootfs
 from boardwright.kinds.context import Context
 from boardwright.schema import recipe as recipes
 
@@ -25,6 +25,9 @@ def steps(context: Context, beside: Collection[str] = ()) -> list[AnyStep]:
     environments, our own code for labs, and Mesa with and without its patches."""
     board = context.board
     kernel_step = _kernel(context, board.kernel.recipe)
+    if emmc.is_emmc(context):
+        found = _emmc(context, kernel_step)
+        return [*_environments(context, found, _asked(context, beside) | {QEMU_ENVIRONMENT}), *found]
     overlays = loader.overlays_step(
         context, _recipe(context, "overlays", recipes.OverlaysRecipe), kernel_step.name
     )
@@ -42,6 +45,17 @@ def steps(context: Context, beside: Collection[str] = ()) -> list[AnyStep]:
     )
     made += _lab(context, set(beside) - {step.name for step in made})
     return [*_environments(context, made, _asked(context, beside)), *made]
+
+
+def _emmc(context: Context, kernel_step: AnyStep) -> list[AnyStep]:
+    """The steps of a board whose disk has no partition table."""
+    root_recipe = _recipe(context, context.board.rootfs.recipe, recipes.RootfsRecipe)
+    root_base, root = rootfs.steps(context, root_recipe, kernel_step.name)
+    standins = emmc.standin(context)
+    made: list[AnyStep] = [kernel_step, root_base, root, *standins]
+    made += [_package(context, name, root_recipe.recipe) for name in root_recipe.built]
+    sources = emmc.Sources(kernel_step.name, root.name, standins[-1].name)
+    return made + list(emmc.steps(context, _recipe(context, "image", recipes.ImageRecipe), sources))
 
 
 def _lab(context: Context, wanted: set[str]) -> list[AnyStep]:
@@ -75,6 +89,8 @@ def image_targets(context: Context) -> tuple[str, ...]:
     """The steps whose outputs ``invoke build`` publishes."""
     loader_name = context.board.boot.loader
     root = _recipe(context, context.board.rootfs.recipe, recipes.RootfsRecipe)
+    if emmc.is_emmc(context):
+        return (emmc.DISK, emmc.PARTS, context.board.kernel.recipe, root.recipe, *root.built)
     found = ("image", "image-zst", context.board.kernel.recipe, root.recipe, "overlays", *root.built)
     return (*found, loader_name) if loader_name else found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from boardwright.build.step import Built, Input, Output, RootStep, Step, Text
-from boardwright.kinds import debs, models
+from boardwright.kinds import debs, emmc, models
 from boardwright.kinds.context import Context, packages, script
 from boardwright.schema.recipe import RootfsRecipe
 
@@ -80,4 +80,5 @@ def _variables(context: Context) -> dict[str, object]:
         "console_baud": board.console.baud,
         "modules_load": board.rootfs.modules_load,
         "autologin": context.local.root_password_hash is None,
+        **(emmc.root_words(context) if emmc.is_emmc(context) else {}),
     }

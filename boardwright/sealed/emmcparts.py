@@ -1,6 +1,6 @@
 """One file a partition of an eMMC without a table: file systems no larger than they must be, headers.
 
-``/in/parts.json``: ``{"parts": [{"name", "size", "kind", …}]}`` with ``size`` the partition's bytes and ``kind``
+``/in/parts.json``: ``{"parts": [{"name", "size", "kind", …}]}``, ``size`` of the partition, ``kind`` one of
 
 - ``ext4``: of ``tar`` (below ``/in``; none: empty), with ``uuid``, ``hash-seed``, ``label``, ``requires``;
   the file system has room for the tarball and ``spare`` bytes, and is grown on the board
@@ -24,7 +24,7 @@ from .tooling import Fault, run, size
 
 GRANULE = 4 * 2**20
 BARE = 64 * 2**20
-"""Of a file system that nothing was put in: room enough for a journal, which the growing then leaves as it is."""
+"""Of a file system that nothing was put in: room enough for a journal, which growing leaves as it is."""
 
 
 def main(inputs: Path = Path("/in"), work: Path = Path("/work"), out: Path = Path("/out")) -> int:
@@ -49,7 +49,7 @@ def main(inputs: Path = Path("/in"), work: Path = Path("/work"), out: Path = Pat
 
 
 def fitted(survey: root.Survey, spare: int) -> int:
-    """Bytes for an ext4 that holds the tarball: its blocks, its inodes' 256 bytes, a twentieth, and the spare."""
+    """Bytes for an ext4 that holds the tarball: its blocks, its inodes, a twentieth, and the spare."""
     data = survey.blocks * root.BLOCK
     inodes = (survey.inodes + root.SPARE_INODES) * (256 + 16)
     wanted = data + inodes + data // 20 + spare + BARE

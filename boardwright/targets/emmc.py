@@ -1,11 +1,11 @@
 """QEMU in place of an AX650 board, on the emulated eMMC, and what its U-Boot would do before the kernel.
 
-The disk has no partition table. As on the board, ``bootargs`` of the environment at 0x300000 name the partitions
-(``blkdevparts=``), and the partition ``kernel`` holds a header and the kernel (U-Boot 2020.04 of the AX650 SDK,
-``cmd/axera/download/sparse_img.c``, ``cmd/axera/boot/axera_boot.c``). The kernel gets those very bootargs, but for
-the console: QEMU's ``virt`` has another serial port. The chip and its boot ROM are not emulated, and the eMMC is an
-SD card on an SDHCI controller, for QEMU 10 lets an eMMC be soldered to its own boards only; Linux calls both
-``mmcblk0``.
+The disk has no partition table. As on the board, ``bootargs`` of the environment at 0x300000 name the
+partitions (``blkdevparts=``), and the partition ``kernel`` holds a header and the kernel (U-Boot 2020.04 of
+the AX650 SDK, ``cmd/axera/download/sparse_img.c``, ``cmd/axera/boot/axera_boot.c``). The kernel gets those
+very bootargs, but for the console: QEMU's ``virt`` has another serial port. The chip and its boot ROM are
+not emulated, and the eMMC is an SD card on an SDHCI controller, for QEMU 10 lets an eMMC be soldered to its
+own boards only (``hw/sd/sd.c``, ``emmc_class_init``); Linux calls both ``mmcblk0``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from boardwright.bringup.parsers.storage import blkdevparts
 from boardwright.errors import BoardwrightError, ProductError
 from boardwright.vendor import axera_header, uboot_env
 
-SUFFIX = ".emmc.qcow2"
 DEVICE = "mmcblk0"
 ENVIRONMENT_AT = 0x300000
 """CONFIG_ENV_OFFSET of AX650_pipro_box_defconfig."""
 CONSOLE = "ttyAMA0"
+BLOCK = 65536
+"""Bytes that ``qemu-img dd`` counts in."""
 
 Read = Callable[[int, int], bytes]
 """Bytes of the disk from an offset, so many."""
@@ -35,11 +35,6 @@ class Boot:
 
     kernel: bytes
     append: str
-
-
-def is_emmc(image: Path) -> bool:
-    """Whether an image is an emulated eMMC rather than a disk with a GPT."""
-    return image.name.endswith(SUFFIX)
 
 
 def emulated(bootargs: str) -> str:
@@ -54,13 +49,14 @@ def emulated(bootargs: str) -> str:
 def boot(read: Read, name: str) -> Boot:
     """What the disk boots. Raises ``ProductError`` where the board's U-Boot would not go on."""
     try:
-        variables = uboot_env.parse(read(ENVIRONMENT_AT, uboot_env.SIZE), name=f"{name}: environment").variables
+        variables = uboot_env.parse(
+            read(ENVIRONMENT_AT, uboot_env.SIZE), name=f"{name}: environment"
+        ).variables
         bootargs = variables.get("bootargs", "")
         parts = {part.name: part for part in blkdevparts(bootargs).get(DEVICE, [])}
         if "kernel" not in parts:
-            raise ProductError(
-                f"{name}: expected a partition kernel of {DEVICE} in bootargs, found {', '.join(parts) or 'none'}"
-            )
+            found = ", ".join(parts) or "none"
+            raise ProductError(f"{name}: expected a partition kernel of {DEVICE} in bootargs, found {found}")
         kernel = parts["kernel"]
         head = axera_header.parse(read(kernel.offset, axera_header.SIZE), f"{name}: kernel")
         if kernel.size is not None and head.image_size > kernel.size:

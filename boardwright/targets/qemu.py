@@ -1,5 +1,7 @@
 """QEMU in place of the board, on the very image, out of the sealed tool environment.
 
+An emulated eMMC, without a partition table, boots as boardwright/targets/emmc.py says.
+
 The image is never written: the machine gets a copy-on-write disk, larger than the image, so that the root
 has room to grow into. Two ways to boot, both from what the image's own boot partition says: directly
 (kernel, initrd and command line taken out of it), and through U-Boot, which reads it itself.
@@ -22,9 +24,10 @@ from pathlib import Path
 from boardwright.build import sandbox
 from boardwright.console.errors import ConsoleLost
 from boardwright.console.transport import SerialPort
-from boardwright.errors import HostError, ProductError
+from boardwright.errors import HostError, InputError, ProductError
+from boardwright.image import names
 from boardwright.schema.board import Emulation
-from boardwright.targets import extlinux, gpt
+from boardwright.targets import emmc, extlinux, gpt
 
 PROGRAM = "qemu-system-aarch64"
 U_BOOT = "/usr/lib/u-boot/qemu_arm64/u-boot.bin"
@@ -125,6 +128,11 @@ def boot_entry(image: Path, root: Path, directory: Path) -> extlinux.Entry:
 
 
 def _base(image: Path, emulation: Emulation, root: Path, directory: Path, options: Options) -> list[str]:
+    on_emmc = names.is_emmc(image)
+    if on_emmc and (options.u_boot or not options.coherent):
+        raise InputError(
+            f"{image.name} boots directly and as QEMU is: no U-Boot, no port that does not snoop"
+        )
     _make_disk(image, root, directory, options.grow_by)
     board = [
         "-M", emulation.machine, "-cpu", emulation.cpu, "-smp", str(emulation.cpus),
@@ -133,9 +141,12 @@ def _base(image: Path, emulation: Emulation, root: Path, directory: Path, option
     machine = [
         PROGRAM, *board, "-rtc", "base=utc", "-nodefaults", "-display", "none",
         "-drive", f"if=none,id=disk,format=qcow2,file={_INSIDE}/disk.qcow2,discard=unmap",
-        "-device", "virtio-blk-pci,drive=disk", "-device", "virtio-rng-pci",
+        *(emmc.devices() if on_emmc else ["-device", "virtio-blk-pci,drive=disk"]),
+        "-device", "virtio-rng-pci",
     ]  # fmt: skip
-    if options.u_boot:
+    if on_emmc:
+        machine += _emmc_boot(image, root, directory)
+    elif options.u_boot:
         machine += ["-bios", U_BOOT]
     else:
         machine += _direct_boot(image, root, directory)
@@ -169,6 +180,24 @@ def _without_snooping(image: Path, root: Path, directory: Path, board: list[str]
     (directory / _TREE).write_bytes(fdt.packed(data))
 
 
+def _emmc_boot(image: Path, root: Path, directory: Path) -> list[str]:
+    def read(offset: int, count: int) -> bytes:
+        """Whole blocks from the one wanted; ``count`` of qemu-img may or may not include what is skipped."""
+        first, last = offset // emmc.BLOCK, -(-(offset + count) // emmc.BLOCK)
+        piece = [f"bs={emmc.BLOCK}", f"skip={first}", f"count={last}"]
+        where = [f"if={_IMAGE}/{image.name}", f"of={_INSIDE}/piece"]
+        result = _tool(root, image, directory, ["qemu-img", "dd", "-f", "qcow2", "-O", "raw", *piece, *where])
+        if result.returncode != 0:
+            raise ProductError(f"{image.name} cannot be read: {result.stderr.strip()}")
+        with (directory / "piece").open("rb") as file:
+            file.seek(offset - first * emmc.BLOCK)
+            return file.read(count)
+
+    found = emmc.boot(read, image.name)
+    (directory / "kernel").write_bytes(found.kernel)
+    return ["-kernel", f"{_INSIDE}/kernel", "-append", found.append]
+
+
 def _direct_boot(image: Path, root: Path, directory: Path) -> list[str]:
     entry = boot_entry(image, root, directory)
     _take_out(image, root, directory, entry.kernel, "kernel")
@@ -193,10 +222,12 @@ def _take_out(image: Path, root: Path, directory: Path, path: str, name: str) ->
 
 
 def _make_disk(image: Path, root: Path, directory: Path, grow_by: int) -> None:
-    size = image.stat().st_size + grow_by
+    on_emmc = names.is_emmc(image)
     backing = f"{_IMAGE}/{image.name}"
-    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", backing]
-    result = _tool(root, image, directory, [*command, f"{_INSIDE}/disk.qcow2", str(size)])
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2" if on_emmc else "raw", "-b", backing]
+    # An eMMC is as large as it is; a disk is a card, larger than the image on it.
+    size = [] if on_emmc else [str(image.stat().st_size + grow_by)]
+    result = _tool(root, image, directory, [*command, f"{_INSIDE}/disk.qcow2", *size])
     if result.returncode != 0:
         raise HostError(f"qemu-img made no disk: {result.stderr.strip()}")
 

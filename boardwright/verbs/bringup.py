@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boardwright.errors import InputError, Place
+from boardwright.image.names import image_name
 from boardwright.kinds.board import QEMU_ENVIRONMENT
 from boardwright.verbs.build import environment
 from boardwright.verbs.common import Request, request
@@ -104,7 +105,7 @@ def _options(u_boot: bool, device: str, coherent: bool = True) -> machine.Option
 
 def built(asked: Request) -> tuple[Path, dict[str, Any]]:
     """The published image and its manifest. Raises ``InputError`` when it was never built."""
-    image, manifest = asked.out / f"{asked.board_name}.img", asked.out / "manifest.json"
+    image, manifest = asked.out / image_name(asked.context.board), asked.out / "manifest.json"
     variant = f" --variant {asked.variant}" if asked.variant else ""
     hint = f"run `invoke build --board {asked.board_name}{variant}` first"
     for path in (image, manifest):

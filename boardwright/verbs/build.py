@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan
 from boardwright.build.publish import Artifact, is_current
-from boardwright.kinds import debs
+from boardwright.kinds import debs, emmc
 from boardwright.verbs.common import Request, open_store, request, say
 
 if TYPE_CHECKING:
@@ -32,12 +32,20 @@ def build(root: Path, board: str, variant: str, jobs: int, step: str, every_step
 def published(asked: Request) -> list[Artifact]:
     """What ``out/<board>/`` holds."""
     board, kernel = asked.board_name, asked.context.board.kernel.recipe
+    if emmc.is_emmc(asked.context):
+        disk = [Artifact(emmc.disk_name(asked.context), emmc.DISK, emmc.disk_name(asked.context))]
+        root_image = emmc.part_file(emmc.table(asked.context).holding("rootfs").name)
+        disk.append(Artifact(root_image, emmc.PARTS, root_image))
+    else:
+        disk = [
+            Artifact(f"{board}.img", "image", f"{board}.img"),
+            Artifact(f"{board}.bmap", "image", f"{board}.bmap"),
+            Artifact(f"{board}.img.zst", "image-zst", f"{board}.img.zst"),
+        ]
     root = asked.context.board.rootfs.recipe
     built = getattr(asked.context.project.recipe(root), "built", [])
     return [
-        Artifact(f"{board}.img", "image", f"{board}.img"),
-        Artifact(f"{board}.bmap", "image", f"{board}.bmap"),
-        Artifact(f"{board}.img.zst", "image-zst", f"{board}.img.zst"),
+        *disk,
         Artifact("kernel.config", kernel, "config"),
         Artifact("System.map", kernel, "System.map"),
         Artifact("packages.json", root, "packages.json"),
@@ -82,5 +90,6 @@ def _build(asked: Request, plan: Plan, jobs: int, *, publishing: bool) -> None:
 
         manifest = describe(plan, entries, describe_request(asked, entries), asked.project.root)
         publish(plan, entries, published(asked), manifest, asked.out)
-        say(summary(asked, manifest, entries["image"].digests()[f"{asked.board_name}.img"]))
+        image = published(asked)[0]
+        say(summary(asked, manifest, entries[image.step].digests()[image.path]))
     say(f"done in {duration(time.monotonic() - since)}")

@@ -1,0 +1,164 @@
+"""A board without a partition table: its partitions as files, and the emulated board's eMMC made of them.
+
+What U-Boot reads on the board (environment, header before the kernel) is on the emulated eMMC too, and the
+emulator starts from it (boardwright/targets/emmc.py). What only the vendor has is left out: the partitions
+of U-Boot, TF-A, OP-TEE, the device tree and the logo are zeros, and stand-ins take the place of ``/soc`` and
+``/opt``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from boardwright.build.step import Input, Output, Step, Text
+from boardwright.image import names
+from boardwright.kinds import ax_standin
+from boardwright.kinds.context import Context, script
+from boardwright.layout import bootargs as words
+from boardwright.layout import partitions
+from boardwright.layout.description import label
+from boardwright.layout.extents import PlacedPartition, Table
+from boardwright.layout.identifiers import identifier
+from boardwright.schema.recipe import AxStandinRecipe, ImageRecipe
+from boardwright.vendor import uboot_env
+
+PARTS, DISK = "partitions", "emmc"
+"""Names of the steps."""
+STANDIN = "ax-standin"
+QEMU_ENVIRONMENT = "tools-qemu"
+ROOT_REQUIRES = ("/etc/os-release", "/usr/lib/systemd/systemd", "/etc/fstab")
+SPARE = 256 * 2**20
+"""Bytes free in the root before it is grown."""
+STANDINS = {"/soc": ax_standin.SOC, "/opt": ax_standin.OPT}
+"""What the emulated board has where the vendor's files are mounted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Names of the steps the partitions are made from."""
+
+    kernel: str
+    rootfs: str
+    standin: str
+
+
+def is_emmc(context: Context) -> bool:
+    """Whether the board's disk has no table of its own."""
+    return names.has_no_table(context.board)
+
+
+def table(context: Context) -> Table:
+    return partitions.resolve(context.board.disk, context.board.partitions)
+
+
+def disk_name(context: Context) -> str:
+    return names.image_name(context.board)
+
+
+def part_file(name: str) -> str:
+    """The output that is the contents of a partition."""
+    return f"{name}.img"
+
+
+def steps(context: Context, recipe: ImageRecipe, sources: Sources) -> list[Step]:
+    """The partitions as files, and the emulated eMMC."""
+    layout = table(context)
+    entries = [found for p in layout.partitions if (found := _entry(context, p))]
+    names = [entry["name"] for entry in entries]
+    parts = Step(
+        name=PARTS,
+        title=f"{len(names)} of {len(layout.partitions)} partitions: {', '.join(names)}",
+        script=script("emmc_parts"),
+        environment=recipe.environment,
+        outputs=tuple(part_file(name) for name in names),
+        inputs=_inputs(entries, sources),
+        epoch=context.lock(context.board.rootfs.recipe).epoch,
+        sealed=("axera.py", "emmcparts.py", "inuse.py", "root.py", "tooling.py"),
+    )
+    offsets = {p.name: p.offset for p in layout.partitions}
+    disk = Step(
+        name=DISK,
+        title=f"the emulated eMMC of {len(layout.partitions)} partitions, without a table",
+        script=script("emmc_disk"),
+        environment=QEMU_ENVIRONMENT,
+        outputs=(disk_name(context),),
+        inputs={
+            "offsets": Text("".join(f"{offsets[name]} {name}\n" for name in names)),
+            **{f"parts/{part_file(name)}": Output(PARTS, part_file(name)) for name in names},
+        },
+        variables={"SIZE": str(card_size(layout.size)), "DISK": disk_name(context)},
+    )
+    return [parts, disk]
+
+
+def card_size(size: int) -> int:
+    """Of the emulated card: QEMU's SD cards have a power of two (``hw/sd/sd.c``, ``sd_realize``)."""
+    return 1 << (size - 1).bit_length()
+
+
+def bootargs(context: Context) -> str:
+    return words.bootargs(context.board)
+
+
+def cmmpool(context: Context) -> str:
+    return words.split_of(context.board).cmmpool
+
+
+def standin(context: Context) -> list[Step]:
+    """The steps of the stand-ins."""
+    recipe = context.project.recipe(STANDIN)
+    assert isinstance(recipe, AxStandinRecipe)
+    return ax_standin.steps(context, recipe, cmmpool(context))
+
+
+def root_words(context: Context) -> dict[str, object]:
+    """What templates of the root may use: where each partition is mounted, and where the environment is."""
+    layout = table(context)
+    mounted = [p for p in layout.partitions if p.mount]
+    return {
+        "mounts": [
+            {"device": layout.path(p), "at": p.mount} for p in sorted(mounted, key=lambda p: p.mount or "")
+        ],
+        "environment_device": layout.path(layout.holding("env")),
+    }
+
+
+def _entry(context: Context, partition: PlacedPartition) -> dict[str, Any] | None:
+    """The entry of ``parts.json`` (boardwright/sealed/emmcparts.py); None where nothing is put."""
+    name = partition.name
+    entry: dict[str, Any] = {"name": name, "size": partition.size}
+    if partition.contents == "kernel":
+        return entry | {"kind": "image", "source": "kernel/Image"}
+    if partition.contents == "env":
+        block = uboot_env.make(uboot_env.Environment({"bootargs": bootargs(context)}))
+        packed = base64.b64encode(block.rstrip(b"\0")).decode()
+        return entry | {"kind": "bytes", "base64": packed, "length": len(block)}
+    if partition.filesystem != "ext4":
+        return None
+    tar = "rootfs.tar" if partition.contents == "rootfs" else STANDINS.get(partition.mount or "")
+    identity = context.identity
+    return entry | {
+        "kind": "ext4",
+        "tar": tar,
+        "spare": SPARE if partition.contents == "rootfs" else 0,
+        "requires": list(ROOT_REQUIRES) if partition.contents == "rootfs" else [],
+        "label": label(name, "ext4"),
+        "uuid": str(identifier(identity, f"filesystem {name}")),
+        "hash-seed": str(identifier(identity, f"hash seed {name}")),
+    }
+
+
+def _inputs(entries: list[dict[str, Any]], sources: Sources) -> dict[str, Input]:
+    tarballs = {
+        "rootfs.tar": Output(sources.rootfs, "rootfs.tar"),
+        **{tar: Output(sources.standin, tar) for tar in STANDINS.values()},
+    }
+    wanted = {entry.get("tar") for entry in entries}
+    return {
+        "parts.json": Text(json.dumps({"parts": entries}, indent=1, sort_keys=True) + "\n"),
+        "kernel": Output(sources.kernel),
+        **{tar: output for tar, output in tarballs.items() if tar in wanted},
+    }
