@@ -318,6 +318,41 @@ def align_hunt(
     return align_hunt(ROOT, board, variant, program, mesa, gpu, files, env, limit, fixup, json)
 
 
+@task(
+    positional=["action", "file"],
+    help={
+        "action": "list, verify, extract, make (.axp); header, wrap, unwrap (of images); env; sparse, pack",
+        "file": "the file to look at; of make, the package to write",
+        "to": "the file to write, or of extract the directory to make",
+        "from": "make: a directory with one XML index and the images it names",
+        "only": "extract: only these members (commas between)",
+        "set": "env: NAME=VALUE",
+        "unset": "env: variables to remove (commas between)",
+        "redundant": "env: the form with a flag byte, which the AX650 does not have",
+        "skip-zeros": "pack: blocks of zeros are left as the erased medium has them",
+        **JSON,
+    },
+)
+@verb
+def vendor(
+    _: Context,
+    action: str,
+    file: str,
+    to: str = "",
+    from_: str = "",
+    only: str = "",
+    set_: str = "",
+    unset: str = "",
+    redundant: bool = False,
+    skip_zeros: bool = False,
+    json: bool = False,
+) -> int:
+    """Take the AX650's vendor files apart, and put them together. Example: invoke vendor list box.axp"""
+    from boardwright.verbs.vendor import Options, vendor
+
+    return vendor(action, file, Options(to, from_, set_, unset, only, redundant, skip_zeros, json))
+
+
 @task(help={**VARIANT, "step": "the step whose environment and inputs to open"})
 @verb
 def shell(_: Context, step: str, board: str = "", variant: str = "") -> int:
