@@ -31,6 +31,37 @@ class Choice:
         return self.device.serial[-TYPED:] or self.device.name
 
 
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """What is written by way of something else: ``kind`` is one of :data:`REMOTE`."""
+
+    kind: str
+    where: str
+    declared: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.where}"
+
+
+REMOTE = {
+    "rockusb": "LOCATION, or nothing: the only Rockchip board in a USB mode",
+    "axdl": "PORT, or nothing: the only Axera board in download mode",
+    "labgrid": "PLACE, with a USB-SD-Mux",
+    "console": "TARGET@DISK, such as serial:FT232R@mmcblk0",
+}
+
+
+def remote(to: str, declared: Mapping[str, str]) -> Remote | None:
+    """``--to KIND:WHERE``, or a name of ``declared`` that stands for one; None for a disk or a file."""
+    kind, _, where = declared.get(to, to).partition(":")
+    if kind not in REMOTE or Path(to).exists():
+        return None
+    # A path by itself names nothing that another board could answer for; the others must say which.
+    if not where and kind in ("labgrid", "console"):
+        raise InputError(f"--to {kind}: expected {kind}:{REMOTE[kind]}")
+    return Remote(kind, where, to in declared or f"{kind}:{where}" in declared.values())
+
+
 def choose(to: str, declared: Mapping[str, str], devices: Sequence[Device]) -> Choice:
     """``to``: a path, a serial number, or a name of ``declared`` (name to serial).
 
@@ -111,16 +142,21 @@ def suggestions(devices: Sequence[Device]) -> str:
 
 def confirm(choice: Choice, yes: bool, answer: str | None) -> None:
     """``answer``: what the user typed, None when nobody can be asked. Raises ``InputError``."""
-    if not choice.word:
-        return
+    if choice.word:
+        undeclared = f"the serial number of {described(choice.device)}" if choice.device else ""
+        agree(choice.word, "" if choice.declared else undeclared, yes, answer)
+
+
+def agree(word: str, undeclared: str, yes: bool, answer: str | None) -> None:
+    """``word``: what was to be typed. ``undeclared``: what ``local.yaml`` lacks for ``--yes``."""
     if yes:
-        if choice.device and not choice.declared:
+        if undeclared:
             raise InputError(
-                f"--yes: the serial number of {described(choice.device)} is not in local.yaml",
+                f"--yes: {undeclared} is not in local.yaml",
                 hint="declare it under `devices:`, or leave --yes out and type what is asked",
             )
         return
     if answer is None:
         raise InputError("flash: nobody is there to confirm", hint="--yes, with a device of local.yaml")
-    if answer.strip() != choice.word:
-        raise InputError(f"flash: expected {choice.word!r}, found {answer.strip()!r}; nothing was written")
+    if answer.strip() != word:
+        raise InputError(f"flash: expected {word!r}, found {answer.strip()!r}; nothing was written")

@@ -8,10 +8,10 @@ import mmap
 import os
 import stat
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from boardwright.errors import HostError, InputError
 from boardwright.flash import devices
@@ -33,10 +33,24 @@ class Medium(Protocol):
 
     @property
     def size(self) -> int: ...
+    @property
+    def part(self) -> int:
+        """How many bytes are best read at once."""
+        ...
+
     def write(self, offset: int, data: memoryview) -> None: ...
     def zero(self, start: int, end: int) -> None: ...
     def read(self, offset: int, into: memoryview) -> None: ...
     def sync(self) -> None: ...
+
+
+@runtime_checkable
+class Digesting(Protocol):
+    """A medium far away, which tells digests rather than bytes."""
+
+    def digests(self, spans: Sequence[tuple[int, int]]) -> Iterable[str | OSError]:
+        """SHA-256 of each span, from the medium itself, or why it could not be read."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,8 @@ class Probe:
 
 class Opened:
     """A ``Medium`` by descriptor, without the page cache as long as the file system allows it."""
+
+    part = 2**20
 
     def __init__(self, descriptor: int, size: int) -> None:
         self.descriptor, self.size = descriptor, size

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from boardwright.flash.medium import Medium
+from boardwright.flash.medium import Digesting, Medium
 from boardwright.flash.tasks import Task
 from boardwright.flash.write import Step
 from boardwright.image.bmap import Bmap
@@ -32,16 +32,31 @@ def verify(
 ) -> list[Bad]:
     """The ranges that are wrong, after each was read a second time; ``only``: these ranges (default: all)."""
     indices = list(range(len(bmap.ranges))) if only is None else sorted(only)
-    wrong = _pass(bmap, medium, list(_pass(bmap, medium, indices, step)))
+    read = _digests if isinstance(medium, Digesting) else _pass
+    wrong = read(bmap, medium, list(read(bmap, medium, indices, step)), lambda *_: None)
     return [Bad(index, *bmap.span(bmap.ranges[index]), reason) for index, reason in wrong.items()]
 
 
-_PART = 2**20
 _AHEAD = 3
 """Parts that are being read while one is hashed."""
 
 
-def _pass(bmap: Bmap, medium: Medium, indices: list[int], step: Step = lambda *_: None) -> dict[int, str]:
+def _digests(bmap: Bmap, medium: Medium, indices: list[int], step: Step) -> dict[int, str]:
+    """As ``_pass``, by digests that are made where the medium is."""
+    assert isinstance(medium, Digesting)
+    spans = [bmap.span(bmap.ranges[n]) for n in indices]
+    total, done, wrong = sum(end - start for start, end in spans), 0, {}
+    for index, (start, end), found in zip(indices, spans, medium.digests(spans), strict=True):
+        if isinstance(found, OSError):
+            wrong[index] = f"reading failed: {found.strerror}"
+        elif found != (expected := bmap.ranges[index].sha256):
+            wrong[index] = f"expected SHA-256 {expected}, found {found}"
+        done += end - start
+        step(done, total)
+    return wrong
+
+
+def _pass(bmap: Bmap, medium: Medium, indices: list[int], step: Step) -> dict[int, str]:
     """Read the ranges once, in this order; of those that are wrong, why."""
     total = sum(end - start for start, end in (bmap.span(bmap.ranges[n]) for n in indices))
     wrong: dict[int, str] = {}
@@ -66,7 +81,7 @@ def _read_ahead(
     bmap: Bmap, medium: Medium, indices: list[int]
 ) -> Iterator[tuple[int, int, int, Callable[[], memoryview]]]:
     """Index of the range, start and end of a part of it, and what waits for its bytes."""
-    free = [memoryview(mmap.mmap(-1, _PART)) for _ in range(_AHEAD + 1)]
+    free = [memoryview(mmap.mmap(-1, medium.part)) for _ in range(_AHEAD + 1)]
     reading: deque[tuple[int, int, int, memoryview, Task]] = deque()
 
     def first() -> tuple[int, int, int, Callable[[], memoryview]]:
@@ -81,8 +96,8 @@ def _read_ahead(
 
     for index in indices:
         span = bmap.span(bmap.ranges[index])
-        for start in range(*span, _PART):
-            end, memory = min(start + _PART, span[1]), free.pop()
+        for start in range(*span, medium.part):
+            end, memory = min(start + medium.part, span[1]), free.pop()
             reading.append(
                 (index, start, end, memory, Task("read", medium.read, start, memory[: end - start]))
             )

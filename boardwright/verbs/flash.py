@@ -1,4 +1,4 @@
-"""``invoke flash``: an image onto a disk or into a file, read back.
+"""``invoke flash``: an image onto a disk, into a file or onto a board, read back.
 
 With ``--json`` stdout is one object: ``outcome`` (``written``, ``refused`` for status 2, ``failed`` for 3 and
 4, ``interrupted``), ``status``, and then either what was done or ``error`` and ``hint``.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from boardwright.build.progress import short
 from boardwright.build.store import cache_directory
 from boardwright.errors import BoardwrightError, ExitStatus, InputError
 from boardwright.flash import devices
-from boardwright.flash.choose import Choice, choose, confirm, described
+from boardwright.flash.choose import Choice, agree, choose, confirm, described, remote
 from boardwright.flash.journal import journal
 from boardwright.flash.medium import open_choice
 from boardwright.flash.progress import Progress
@@ -26,14 +27,51 @@ from boardwright.schema.project import load_project
 from boardwright.verbs.common import request, say
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line. ``loader`` is rockusb's; ``serve``, ``power`` and ``coordinator`` are a board's."""
+
+    board: str = ""
+    variant: str = ""
+    to: str = ""
+    image: str = ""
+    yes: bool = False
+    loader: str = ""
+    serve: str = ""
+    power: str = ""
+    coordinator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """``target``: what ``--json`` says of it; ``name``: what a person is told."""
+
+    done: Done
+    name: str
+    target: dict[str, Any] = field(default_factory=dict)
+
+
 def flash_image(
-    root: Path, board: str, variant: str, to: str, image: str, yes: bool, listing: bool, as_json: bool
+    root: Path,
+    board: str,
+    variant: str,
+    to: str,
+    image: str,
+    yes: bool,
+    listing: bool,
+    as_json: bool,
+    *,
+    loader: str = "",
+    serve: str = "",
+    power: str = "",
+    coordinator: str = "",
 ) -> int:
     """0 written and read back, 2 refused, 3 the medium or host failed, 4 bytes are wrong, 130 interrupted."""
     if listing:
         return _list(as_json)
+    options = Options(board, variant, to, image, yes, loader, serve, power, coordinator)
     try:
-        report = _flash(root, board, variant, to, image, yes)
+        report = _flash(root, options)
     except BoardwrightError as error:
         if not as_json:
             raise
@@ -48,65 +86,93 @@ def flash_image(
     return int(report["status"])
 
 
-def _flash(root: Path, board: str, variant: str, to: str, image: str, yes: bool) -> dict[str, Any]:
-    source = find(Path(image) if image else _built(root, board, variant))
-    size = source.bmap.image_size
-    choice = choose(to, load_project(root).local().devices, devices.found(needed=size))
-    if choice.path == source.path.resolve():
-        raise InputError(f"--to: {choice.path} is the image itself")
-    confirm(choice, yes, None if yes else _ask(choice, source))
-    record = journal(cache_directory() / "flash", choice, source.bmap)
-    medium = open_choice(choice, size)
-    try:
-        done = flash(source, medium, record, Progress(), marks=choice.device is not None)
-    finally:
-        medium.close()
-    _tell(done, source, choice)
+def _flash(root: Path, options: Options) -> dict[str, Any]:
+    declared = load_project(root).local().devices
+    if far := remote(options.to, declared):
+        from boardwright.verbs import flash_remote
+
+        image, written = flash_remote.write(root, options, far, asked_of_user)
+    else:
+        image = find(image_path(root, options))
+        written = _disk_or_file(
+            image, options, choose(options.to, declared, devices.found(needed=image.bmap.image_size))
+        )
+    _tell(written, image)
     return {
         "outcome": "written",
         "status": 0,
-        "image": str(source.path),
-        "target": _target(choice),
-        **asdict(done),
+        "image": str(image.path),
+        "target": written.target,
+        **asdict(written.done),
     }
 
 
-def _built(root: Path, board: str, variant: str) -> Path:
-    """The image of ``out/<board>/``; the sparse one when both are there, as nothing has to be unpacked."""
-    out = request(root, board, variant).out
-    for pattern in ("*.img", "*.img.zst", "*.img.xz"):
+def _disk_or_file(image: Image, options: Options, choice: Choice) -> Written:
+    if choice.path == image.path.resolve():
+        raise InputError(f"--to: {choice.path} is the image itself")
+    confirm(choice, options.yes, None if options.yes else _ask(choice, image))
+    record = journal(cache_directory() / "flash", choice, image.bmap)
+    medium = open_choice(choice, image.bmap.image_size)
+    try:
+        done = flash(image, medium, record, Progress(), marks=choice.device is not None)
+    finally:
+        medium.close()
+    row = _row(choice.device) if choice.device else {}
+    return Written(done, str(choice.path), {"path": str(choice.path), **row})
+
+
+def image_path(
+    root: Path, options: Options, patterns: tuple[str, ...] = ("*.img", "*.img.zst", "*.img.xz")
+) -> Path:
+    """``--image``, or that of ``out/<board>/``; of two, the one that need not be unpacked."""
+    if options.image:
+        return Path(options.image)
+    out = request(root, options.board, options.variant).out
+    for pattern in patterns:
         if images := sorted(out.glob(pattern)):
             return images[0]
     raise InputError(f"there is no image in {short(out)}", hint="invoke build makes it")
 
 
 def _ask(choice: Choice, source: Image) -> str | None:
-    if not choice.word or not sys.stdin.isatty():
-        return None
     if choice.device:
-        say(f"{described(choice.device)} will be overwritten with {short(source.path)}. It holds:")
-        for content in choice.device.contents or ("nothing that is known",):
-            say(f"  {content}")
+        lines = [f"{described(choice.device)} will be overwritten with {short(source.path)}. It holds:"]
+        lines += [f"  {content}" for content in choice.device.contents or ("nothing that is known",)]
         what = "the end of its serial number" if choice.device.serial else "its name"
     else:
-        say(f"{choice.path} will be overwritten with {short(source.path)}.")
+        lines = [f"{choice.path} will be overwritten with {short(source.path)}."]
         what = "its name"
-    print(f"Type {what}, {choice.word}, to go on: ", end="", file=sys.stderr, flush=True)
+    return _typed(lines, what, choice.word) if choice.word else None
+
+
+def _typed(lines: list[str], what: str, word: str) -> str | None:
+    if not sys.stdin.isatty():
+        return None
+    for line in lines:
+        say(line)
+    print(f"Type {what}, {word}, to go on: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline()
 
 
-def _tell(done: Done, source: Image, choice: Choice) -> None:
+Asked = Callable[[Options, bool, list[str], str, str], None]
+"""Options, whether it is declared, what will be lost, what is to be typed, and the word."""
+
+
+def asked_of_user(options: Options, declared: bool, lines: list[str], what: str, word: str) -> None:
+    """The confirmation of what is no disk of this host. Raises ``InputError``."""
+    undeclared = "" if declared else options.to
+    agree(word, undeclared, options.yes, None if options.yes else _typed(lines, what, word))
+
+
+def _tell(written: Written, source: Image) -> None:
+    done = written.done
     text = (
-        f"{short(source.path)} is on {choice.path}, read back: {done.mapped_bytes / 1e6:.0f} MB "
+        f"{short(source.path)} is on {written.name}, read back: {done.mapped_bytes / 1e6:.0f} MB "
         f"in {done.write_seconds:.1f} + {done.verify_seconds:.1f} s"
     )
     if done.rewritten:
         text += f"; {done.rewritten} ranges had to be written twice: do not trust this card for long"
     say(text)
-
-
-def _target(choice: Choice) -> dict[str, Any]:
-    return {"path": str(choice.path)} | (_row(choice.device) if choice.device else {})
 
 
 def _row(device: devices.Device) -> dict[str, Any]:

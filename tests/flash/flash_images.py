@@ -82,6 +82,8 @@ class Memory:
     ``flips``: how often the byte at ``flip`` comes out wrong after it was written.
     """
 
+    part = 2**20
+
     def __init__(self, size: int = SIZE, old: bytes | None = None) -> None:
         self.size = size
         self.durable = bytearray(old if old is not None else b"\xaa" * size)
