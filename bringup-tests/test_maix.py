@@ -14,8 +14,9 @@ from boardwright.bringup.parsers import memory, npu_matmul, storage, tokens
 from boardwright.bringup.plugin import Check
 from boardwright.console.console import Console
 from boardwright.image import names
-from boardwright.layout import bootargs, partitions
+from boardwright.layout import partitions, split_rules
 from boardwright.layout.extents import PlacedPartition, Table
+from boardwright.layout.split import Split
 from boardwright.results.outcome import Evidence
 
 STANDIN = "test -f /soc/README && grep -q 'Stand-ins of boardwright' /soc/README"
@@ -43,7 +44,7 @@ def standin(console: Console, check: Check, table: Table) -> bool:  # noqa: ARG0
 
 def test_linux_memory(table: Table, console: Console, bench_: Bench, check: Check) -> None:  # noqa: ARG001
     """Linux has the memory that the board file gives it"""
-    wanted = bootargs.split_of(bench_.board).linux
+    wanted = _split(bench_).linux
     mem = memory.mem_argument(console.run("cat /proc/cmdline").line)
     total = memory.meminfo(console.run("cat /proc/meminfo").output).get("MemTotal", 0)
     shown = f"{total // 2**20} MiB of mem={(mem or 0) // 2**20}M"
@@ -67,7 +68,7 @@ def test_cmm_pools(standin: bool, console: Console, bench_: Bench, check: Check)
     found = memory.cmm(shown.output)
     check.require(found is not None, "mem_cmm_info has no line of totals")
     assert found is not None
-    wanted = bootargs.split_of(bench_.board).pools
+    wanted = _split(bench_).pools
     check.measure(
         "CMM", found.total, sum(p.size for p in wanted), text=f"{found.total // 2**20} MiB", unit="B"
     )
@@ -125,9 +126,9 @@ def test_mounts(table: Table, console: Console, check: Check) -> None:
 
 
 def test_grown(table: Table, console: Console, check: Check) -> None:
-    """every mounted file system fills its partition"""
+    """file systems that the board file lets grow fill their partitions"""
     wrong = []
-    for p in _mounted(table):
+    for p in [p for p in _mounted(table) if p.grow]:
         blocks = console.run(f"stat -fc '%b %S' {p.mount}").line.split()
         usable = int(blocks[0]) * int(blocks[1])
         text = f"{usable // 2**20} of {p.size // 2**20} MiB"
@@ -167,6 +168,13 @@ def test_token_rates(runner: str, rates: list[float], standin: bool, console: Co
     check.measure("token/s", str(found), str(rates))
     check.rests_on(*(rate.line for rate in run.rates))
     check.require(found == rates, f"expected {rates} token/s, found {found}")
+
+
+def _split(bench: Bench) -> Split:
+    found = split_rules.resolve(bench.board.memory)
+    if found is None:
+        pytest.skip("the board file splits no memory")
+    return found
 
 
 def _mounted(table: Table) -> list[PlacedPartition]:

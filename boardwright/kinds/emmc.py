@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from boardwright.build.step import Input, Output, Step, Text
+from boardwright.errors import InputError, Place
 from boardwright.image import names
 from boardwright.kinds import ax_standin
 from boardwright.kinds.context import Context, script
 from boardwright.layout import bootargs as words
-from boardwright.layout import partitions
+from boardwright.layout import consumers, partitions, split_rules
 from boardwright.layout.description import label
 from boardwright.layout.extents import PlacedPartition, Table
 from boardwright.layout.identifiers import identifier
+from boardwright.layout.split import Split
 from boardwright.schema.recipe import AxStandinRecipe, ImageRecipe
-from boardwright.vendor import uboot_env
 
 PARTS, DISK = "partitions", "emmc"
 """Names of the steps."""
@@ -104,7 +105,18 @@ def bootargs(context: Context) -> str:
 
 
 def cmmpool(context: Context) -> str:
-    return words.split_of(context.board).cmmpool
+    return split(context).cmmpool
+
+
+def split(context: Context) -> Split:
+    """Who has which memory. Raises ``InputError`` for a split that cannot be, or none."""
+    found = split_rules.resolve(context.board.memory)
+    if found is None:
+        raise InputError(
+            "memory: expected linux, cmm or cmm-for, found none of them",
+            place=Place(f"boards/{context.board.board}/board.yaml"),
+        )
+    return found
 
 
 def standin(context: Context) -> list[Step]:
@@ -115,15 +127,9 @@ def standin(context: Context) -> list[Step]:
 
 
 def root_words(context: Context) -> dict[str, object]:
-    """What templates of the root may use: where each partition is mounted, and where the environment is."""
+    """What templates of the root may use."""
     layout = table(context)
-    mounted = [p for p in layout.partitions if p.mount]
-    return {
-        "mounts": [
-            {"device": layout.path(p), "at": p.mount} for p in sorted(mounted, key=lambda p: p.mount or "")
-        ],
-        "environment_device": layout.path(layout.holding("env")),
-    }
+    return {"fstab": consumers.fstab(layout), "fw_env": consumers.fw_env(layout)}
 
 
 def _entry(context: Context, partition: PlacedPartition) -> dict[str, Any] | None:
@@ -133,7 +139,8 @@ def _entry(context: Context, partition: PlacedPartition) -> dict[str, Any] | Non
     if partition.contents == "kernel":
         return entry | {"kind": "image", "source": "kernel/Image"}
     if partition.contents == "env":
-        block = uboot_env.make(uboot_env.Environment({"bootargs": bootargs(context)}))
+        block = consumers.derive(context.board).environment
+        assert block is not None
         packed = base64.b64encode(block.rstrip(b"\0")).decode()
         return entry | {"kind": "bytes", "base64": packed, "length": len(block)}
     if partition.filesystem != "ext4":

@@ -170,6 +170,16 @@ def with_table(raw: bytes, table: Table, name: str = "index.xml") -> bytes:
     return made
 
 
+def with_image(raw: bytes, image: Image, name: str = "index.xml") -> bytes:
+    """The XML with one image more, at the end, and everything else as it was. Raises ``InputError``."""
+    root = _tree(raw, Place(name))
+    parse(raw, name)
+    _add_image(_only(_only(root, "Project"), "ImgList"), image)
+    made = _serialised(root)
+    parse(made, name)
+    return made
+
+
 def _faults(project: Project) -> Iterator[str]:
     yield from _table_faults(project.table)
     wanted = {1: [Kind.FDL], 2: [Kind.FDL1, Kind.FDL2]}.get(project.fdl_level)

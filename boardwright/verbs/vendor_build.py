@@ -1,0 +1,118 @@
+"""``invoke build --vendor FILE.axp``: the vendor's package with our root, layout and split of memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from boardwright.build import executor, sandbox
+from boardwright.errors import HostError, InputError, Place, ProductError
+from boardwright.kinds import emmc
+from boardwright.verbs.build import builder, environment
+from boardwright.verbs.common import Request, request, say
+
+if TYPE_CHECKING:
+    from boardwright.vendor.rebuild import Rebuilt
+
+TOOLS = "tools-image"
+ENDED_WELL = {"e2fsck": (0, 1), "debugfs": (0,), "resize2fs": (0,), "dumpe2fs": (0,)}
+"""``e2fsck`` ends with 1 when it corrected something (e2fsck(8))."""
+
+
+def vendor_build(root: Path, board: str, variant: str, package: str, jobs: int = 0) -> int:
+    """Build the root file system, and ``out/<board>/vendor/``: package, update files, manifest."""
+    from boardwright.vendor.axera_package import Package
+    from boardwright.vendor.rebuild import Wish, rebuild
+
+    asked = request(root, board, variant)
+    path = Path(package)
+    if not emmc.is_emmc(asked.context):
+        raise InputError(f"--vendor: board {asked.board_name} takes no vendor's package; maix-iv does")
+    if not path.is_file():
+        raise InputError("--vendor: expected an .axp file of the vendor", place=Place(package))
+    with Package(path) as opened:  # before anything is built: a package that is none costs nothing
+        table = emmc.table(asked.context)
+        entries = executor.build(asked.plan(emmc.PARTS), builder(asked, jobs))
+        tools, epoch = environment(asked, TOOLS), asked.context.lock(asked.context.board.rootfs.recipe).epoch
+        wish = Wish(
+            table=table,
+            root=entries[emmc.PARTS].out / emmc.part_file(table.holding("rootfs").name),
+            bootargs=emmc.bootargs(asked.context),
+            split=emmc.split(asked.context),
+            tool=lambda command, directory: _sealed(tools, command, directory, epoch),
+        )
+        asked.out.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".vendor.", dir=asked.out))
+        try:
+            (partial / "work").mkdir()
+            made = partial / f"{asked.board_name}.axp"
+            report = rebuild(opened, wish, made, partial / "update", partial / "work")
+            shutil.rmtree(partial / "work")
+            manifest = _manifest(asked, opened.path, wish.bootargs, report, made)
+            (partial / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+            final = asked.out / "vendor"
+            shutil.rmtree(final, ignore_errors=True)
+            partial.chmod(0o755)
+            partial.rename(final)
+        except OSError as error:
+            raise HostError(f"{asked.out}: {error.strerror or error}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    _summary(final, made.name, report, manifest)
+    return 0
+
+
+def _sealed(root: Path, command: list[str], directory: Path, epoch: int) -> str:
+    """Run a tool of the sealed environment with ``directory`` as ``/work``. Raises ``ProductError``."""
+    seal = sandbox.Seal(
+        root=root,
+        writable={"/work": directory},
+        variables={"E2FSPROGS_FAKE_TIME": str(epoch), "LC_ALL": "C.UTF-8"},
+        directory="/work",
+    )
+    done = subprocess.run(
+        sandbox.argv(seal, command),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    if done.returncode not in ENDED_WELL.get(command[0], (0,)):
+        said = (done.stdout + done.stderr).strip()[-600:]
+        raise ProductError(f"{' '.join(command)} ended with {done.returncode}: {said}")
+    return done.stdout + done.stderr
+
+
+def _manifest(
+    asked: Request, package: Path, bootargs: str, report: Rebuilt, made: Path
+) -> Mapping[str, object]:
+    return {
+        "manifest": 1,
+        "board": asked.board_name,
+        "vendor": {"file": package.name, "sha256": _digest(package)},
+        "bootargs": bootargs,
+        "kept": sorted(report.kept),
+        "changed": report.changed,
+        "notes": report.notes,
+        "artifacts": {made.name: _digest(made), **report.files},
+        "evidence": "no board has seen this package; its formats are read back and checked",
+    }
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _summary(out: Path, name: str, report: Rebuilt, manifest: Mapping[str, object]) -> None:
+    artifacts = manifest["artifacts"]
+    assert isinstance(artifacts, dict)
+    say(f"{out / name}   {(out / name).stat().st_size / 2**20:.0f} MiB")
+    say(f"  sha256 {artifacts[name]}")
+    say(f"  kept: {', '.join(sorted(report.kept))}")
+    for file, reason in report.changed.items():
+        say(f"  changed: {file}: {reason}")
+    say(f"  update files for SD card, USB stick and TFTP: {out / 'update'}")
