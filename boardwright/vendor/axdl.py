@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from boardwright.console.errors import ConsoleLost
-from boardwright.console.transport import Gap, Port
+from boardwright.console.transport import Gap, Port, SerialPort
 from boardwright.vendor.axdl_frame import (
     AGAIN,
     READY,
@@ -70,6 +70,18 @@ class Done:
     seconds: float
     again: int
     table_sent: bool
+
+
+def connect(where: str = "", wait: float = 10.0) -> Port:
+    """The cable to a board in download mode: USB, or a serial port by path or pyserial URL.
+
+    ``wait``: seconds in which a board may appear on USB. Raises ``HostError``.
+    """
+    if where:
+        return SerialPort(where)
+    from boardwright.vendor.axdl_usb import UsbPort
+
+    return UsbPort(wait)
 
 
 def download(

@@ -34,7 +34,7 @@ class Job:
 
 
 def prepare(package: Package, *, only: Collection[str] | None = None, table: bool | None = None) -> Job:
-    """Everything that can be known before the board is there; reads the whole package once.
+    """Everything that can be known before the board is there; reads all that will be sent once.
 
     Worth calling first where the port appears only while the ROM waits, which is some 10 s.
     """
@@ -45,9 +45,9 @@ def prepare(package: Package, *, only: Collection[str] | None = None, table: boo
     record = table_record(project.table) if wanted else None
     for image in images:
         _check_image(package, image)
-    names = {image.file for image in images}
-    for finding in package.verify():
-        if finding.member in names and not finding.good:
+    names = {image.file for image in (*images, *(image for image, _ in loaders)) if image.file}
+    for finding in package.verify(names):
+        if not finding.good:
             raise InputError(f"{finding.member}: {finding.text}")
     return Job(package, loaders, record, images)
 

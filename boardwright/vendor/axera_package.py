@@ -11,7 +11,7 @@ import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -55,13 +55,15 @@ class Package(Archive):
     def __enter__(self) -> Package:
         return self
 
-    def verify(self) -> Iterator[Finding]:
-        """Every member read once: its CRC-32, its format, and whether it fits its partition.
+    def verify(self, names: Collection[str] | None = None) -> Iterator[Finding]:
+        """Every member (or those of ``names``) read once: CRC-32, format, and whether it fits its partition.
 
         Raises ``IntegrityError`` at the first member that is damaged.
         """
         users = {image.file: image for image in self.project.images if image.file}
         for member in self.members:
+            if names is not None and member.name not in names:
+                continue
             image = users.get(member.name)
             findings = list(self._format(member, image))
             yield from findings

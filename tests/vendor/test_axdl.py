@@ -20,7 +20,7 @@ from packages import BLOCK, FILES, IMAGES, NOISE, PROJECT, RAW_ROOTFS, TABLE, he
 from boardwright.console.errors import ConsoleLost
 from boardwright.console.transport import Port, SerialPort
 from boardwright.errors import BoardwrightError, ExitStatus, InputError
-from boardwright.vendor.axdl import Done, Patience, download
+from boardwright.vendor.axdl import Done, Patience, connect, download
 from boardwright.vendor.axdl_frame import (
     BrokenFrame,
     Command,
@@ -402,6 +402,27 @@ def test_what_cannot_end_well_is_not_begun(
     with Package(made(tmp_path, project, files)) as package, pytest.raises(BoardwrightError, match=words):
         told(board, package)
     assert board._received == 0
+
+
+def test_only_what_is_sent_is_read_first(tmp_path: Path) -> None:
+    path = made(tmp_path, files={"u-boot_signed.bin": bytes(1600 * 1024)})
+    with Package(path) as package:
+        assert prepare(package, only=["DTB"]).images[0].name == "DTB"
+        with pytest.raises(InputError, match=r"u-boot_signed\.bin: .*does not fit uboot"):
+            prepare(package, only=["DTB", "UBOOT"])
+
+
+def test_a_word_says_which_cable(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = pty.openpty()
+    port = connect(os.ttyname(theirs))
+    assert isinstance(port, SerialPort)
+    port.close()
+    os.close(ours)
+    os.close(theirs)
+    with pytest.raises(ConsoleLost, match="expected a serial port at /dev/none"):
+        connect("/dev/none")
+    monkeypatch.setattr("boardwright.vendor.axdl_usb.UsbPort", lambda wait: ("usb", wait))
+    assert connect(wait=3.0) == ("usb", 3.0)
 
 
 def test_an_unknown_image_is_named(package: Package) -> None:
