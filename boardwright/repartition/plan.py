@@ -39,6 +39,8 @@ class Held:
     """``ext4``, ``raw`` (bytes of unknown meaning) or ``empty``."""
     extent: int
     used: int
+    clean: bool = True
+    """Whether its bitmaps can be trusted; else all of it counts as used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +365,7 @@ def _ordered(request: Request, changes: Sequence[Change]) -> Plan:
                   target=c.wanted.part.offset, size=c.wanted.part.size)
         for c in grown
     ]  # fmt: skip
-    return Plan(tuple(operations), sum(c.cost for c in over_stick), (*torn, *_single_copies(late_moves)))
+    return Plan(tuple(operations), sum(c.cost for c in over_stick), (*torn, *_single_copies(late_moves), *_unclean(changes)))
 
 
 def _single_copies(moves: Sequence[Change]) -> list[str]:
@@ -373,6 +375,15 @@ def _single_copies(moves: Sequence[Change]) -> list[str]:
     return [
         f"{names}: the stick has no room for a copy, so they are moved in place; power cuts are survived, a "
         "failing eMMC or stick is not. Back them up first, or take a larger stick"
+    ]
+
+
+def _unclean(changes: Sequence[Change]) -> list[str]:
+    return [
+        f"{c.name} was not unmounted in order, so all of its {human(c.held.used)} are copied; start the board once "
+        "and shut it down in order, and it takes less"
+        for c in changes
+        if c.held and not c.held.clean
     ]
 
 
@@ -433,7 +444,7 @@ def requested(data: Mapping[str, Any]) -> Request:
 
     return Request(
         device_size=data["device_size"],
-        held=tuple(Held(part(h["part"]), h["filesystem"], h["extent"], h["used"]) for h in data["held"]),
+        held=tuple(Held(part(h["part"]), h["filesystem"], h["extent"], h["used"], h["clean"]) for h in data["held"]),
         wanted=tuple(Wanted(part(w["part"]), w["format"]) for w in data["wanted"]),
         delete=frozenset(data["delete"]),
         stick=data["stick"],

@@ -57,4 +57,4 @@ def _promise(plan: Plan, request: Request) -> Iterator[str]:
     yield "after a power cut the board boots as before (before), resumes from its journal with the stick in it (resumes),"
     yield "or boots as planned (planned)"
     for warning in plan.warnings:
-        yield f"cannot be promised: {warning}"
+        yield f"note: {warning}"

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from . import ext4
-from .medium import Medium
+from .medium import CHUNK, Medium
 from .parts import Part, Refused
 from .plan import Held
-
-_SAMPLE = 64 * 2**10
 
 
 def held(medium: Medium, parts: Iterable[Part]) -> tuple[Held, ...]:
@@ -21,7 +19,7 @@ def _held(medium: Medium, part: Part) -> Held:
     read = reader(medium, part)
     found = ext4.superblock(read)
     if found is None:
-        empty = part.size >= 2**20 and not any(read(0, min(part.size, _SAMPLE)))
+        empty = _is_zero(medium, part)
         return Held(part, "empty" if empty else "raw", 0 if empty else part.size, 0 if empty else part.size)
     if found.size > part.size:
         raise Refused(
@@ -29,7 +27,14 @@ def _held(medium: Medium, part: Part) -> Held:
             hint="is this the layout that the board runs with? read blkdevparts in its /proc/cmdline",
         )
     spans = ext4.used(read)
-    return Held(part, "ext4", found.size, sum(end - start for start, end in spans))
+    return Held(part, "ext4", found.size, sum(end - start for start, end in spans), found.trusted)
+
+
+def _is_zero(medium: Medium, part: Part) -> bool:
+    """To the last byte: what is taken for empty is neither moved nor kept."""
+    return not any(
+        any(medium.read(at, min(CHUNK, part.end - at))) for at in range(part.offset, part.end, CHUNK)
+    )
 
 
 def reader(medium: Medium, part: Part) -> ext4.Read:

@@ -48,10 +48,10 @@ sed 's/.*blkdevparts=\\([^ ]*\\).*/BOARD-LAYOUT \\1/' /proc/cmdline
 find /data /param /soc /opt -type f ! -name boots | sort | xargs sha256sum | sed 's/^/BOARD-FILE /'
 echo boot >>/soc/boots
 echo "BOARD-BOOTS $(wc -l </soc/boots)"
-echo BOARD-END
 umount /param /soc /opt
 mount -o remount,ro /
 sync
+echo BOARD-END
 poweroff -f
 sleep 60
 """
@@ -138,7 +138,9 @@ def read_report(text: str) -> Report:
     after = lambda word: [line.split(f"{word} ", 1)[1] for line in lines if line.startswith(f"{word} ")]  # noqa: E731
     return Report(
         layout=(after("BOARD-LAYOUT") or [""])[-1],
-        files={path.strip(): digest for digest, path in (line.split(None, 1) for line in after("BOARD-FILE"))},
+        files={
+            path.strip(): digest for digest, path in (line.split(None, 1) for line in after("BOARD-FILE"))
+        },
         boots=int((after("BOARD-BOOTS") or ["0"])[-1]),
         faults=after("BOARD-FAULT"),
         resumed="an interrupted run is resumed" in text,
@@ -205,7 +207,9 @@ def _file_system(emmc: Path, part: parts.Part, tree: Path) -> None:
     # Few inodes and a small journal: what is copied in the emulator is the files, not tables of zeros.
     small = "-J size=4 -i 1048576" if part.size > 256 * MIB else ""
     options = f"-q -F -t ext4 -b 4096 {small} -O ^orphan_file,^metadata_csum_seed -L {part.name}".split()
-    extended = f"offset={part.offset},resize=8388608,nodiscard" if small else f"offset={part.offset},nodiscard"
+    extended = (
+        f"offset={part.offset},resize=8388608,nodiscard" if small else f"offset={part.offset},nodiscard"
+    )
     command = ["mke2fs", *options, "-E", extended, "-d", str(tree), str(emmc), str(part.size // 4096)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -249,5 +253,3 @@ def _stick(directory: Path, stick: Path) -> None:
 
 def copy_sparse(source: Path, target: Path) -> None:
     subprocess.run(["cp", "--sparse=always", str(source), str(target)], check=True)
-
-

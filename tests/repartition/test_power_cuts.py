@@ -25,7 +25,7 @@ from world import (
     run,
 )
 
-from boardwright.repartition import parts
+from boardwright.repartition import execute, parts
 
 GROWN = f"mmcblk0:{FRONT},20M(rootfs),4M(soc),8M(opt)"
 JOBS = {
@@ -89,7 +89,8 @@ def cut_and_resume(shipped: World, job: Job, directory: Path, fuse: int, adversa
         for name in ("soc", "rootfs"):
             live(world, name)
     again = Fragile(world.device, directory / "work/stick", None, LOST)
-    run(again, job)
+    if state != "new" or execute.pending(again):
+        run(again, job)
     again.close()
     assert_as_planned(world, job)
     return state
