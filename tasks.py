@@ -391,13 +391,27 @@ def reproduce(_: Context, board: str = "", variant: str = "", step: str = "") ->
     return reproduce(ROOT, board, variant, step)
 
 
-@task(help={**VARIANT})
+@task(
+    help={
+        **VARIANT,
+        **JSON,
+        "cmdline": "a copy of the board's /proc/cmdline, drawn as before instead of the shipped layout",
+        "load-script": "a copy of the board's auto_load_all_drv.sh, for the pools that go with --cmdline",
+    }
+)
 @verb
-def layout(_: Context, board: str = "", variant: str = "") -> int:
-    """Draw the partitions and the memory of a board. Example: invoke layout --board rock5b"""
-    from boardwright.verbs.plan import layout
+def layout(
+    _: Context,
+    board: str = "",
+    variant: str = "",
+    json: bool = False,
+    cmdline: str = "",
+    load_script: str = "",
+) -> int:
+    """Draw partitions and memory, before and after. Example: invoke layout --board maix-iv"""
+    from boardwright.verbs.layout import layout
 
-    return layout(ROOT, board, variant)
+    return layout(ROOT, board, variant, json, cmdline, load_script)
 
 
 @task(

@@ -1,4 +1,4 @@
-"""``invoke plan``, ``invoke explain`` and ``invoke layout``."""
+"""``invoke plan`` and ``invoke explain``."""
 
 from __future__ import annotations
 
@@ -80,13 +80,3 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
 def _shown(value: Any) -> str:
     words = str(value).split(" ")
     return " ".join(word[:12] if len(word) == 64 else word for word in words)
-
-
-def layout(root: Path, board: str, variant: str) -> int:
-    """Draw partitions and memory."""
-    from boardwright.layout import drawing, memory, partitions
-
-    board_file = request(root, board, variant).context.board
-    print(drawing.draw(partitions.resolve(board_file.disk, board_file.partitions)))
-    print(memory.drawing(board_file.memory))
-    return 0
