@@ -24,6 +24,7 @@ from boardwright.repartition import drive, parts, stick, ubootenv
 from boardwright.verbs.build import builder, environment
 from boardwright.verbs.common import request
 
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]  # the kernel is compiled, where it is not in the store yet
 KERNEL, INITRD = "linux-7.3", "linux-debian-6.12"
 TARGET = SHIPPED.replace("24576M(rootfs)", "26624M(rootfs)")
 JOB = drive.Job(to=TARGET, stick_root=stick.ROOT)
@@ -121,7 +122,6 @@ def assert_boots(report: Report, board: Board, layout: str, boots: int) -> None:
     assert report.boots == boots
 
 
-@pytest.mark.e2e
 def test_the_board_is_repartitioned_over_its_console(shipped: Board, tmp_path: Path) -> None:
     board = copied(shipped, tmp_path)
     assert_boots(board.report(), board, SHIPPED, 1)
@@ -136,7 +136,6 @@ def test_the_board_is_repartitioned_over_its_console(shipped: Board, tmp_path: P
     assert_boots(report, board, TARGET, 2)
 
 
-@pytest.mark.e2e
 def test_killed_in_the_middle_it_resumes_by_itself(shipped: Board, tmp_path: Path) -> None:
     board = copied(shipped, tmp_path)
     assert run_until(board, 9) == 0
@@ -146,7 +145,6 @@ def test_killed_in_the_middle_it_resumes_by_itself(shipped: Board, tmp_path: Pat
     assert_sound(board, TARGET)
 
 
-@pytest.mark.slow
 def test_killed_at_every_write_and_sync_of_the_emmc(shipped: Board, tmp_path: Path) -> None:
     directory = tmp_path / "count"
     directory.mkdir()
