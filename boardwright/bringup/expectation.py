@@ -10,6 +10,7 @@ from typing import Any
 
 from boardwright.errors import ProductError
 from boardwright.image import names
+from boardwright.layout import bootargs
 from boardwright.layout.memory import cma_argument
 from boardwright.schema.board import Board, Cma
 from boardwright.targets import gpt
@@ -36,7 +37,7 @@ class Expectation:
 
 
 def expectation(board: Board, manifest: Mapping[str, Any], image: Path | None) -> Expectation:
-    """Manifest keys read: ``artifacts.<image>``, ``kernel.release``, ``boot.append``,
+    """Manifest keys read: ``artifacts.<image>``, ``kernel.release``, ``boot.append``, ``boot.bootargs``,
     ``boot.root-partuuid``, ``epoch``, ``inputs``, ``left_out``; the root's PARTUUID otherwise comes from the
     image's own table."""
     boot = manifest.get("boot", {})
@@ -44,8 +45,8 @@ def expectation(board: Board, manifest: Mapping[str, Any], image: Path | None) -
     return Expectation(
         image_sha256=manifest.get("artifacts", {}).get(names.image_name(board)),
         kernel_release=manifest.get("kernel", {}).get("release"),
-        append=boot.get("append"),
-        words=tuple(_words(board, root)),
+        append=None if names.has_no_table(board) else boot.get("append"),
+        words=tuple(_layout_words(boot) if names.has_no_table(board) else _words(board, root)),
         root_partuuid=root.lower() if root else None,
         cma=board.memory.cma,
         epoch=int(manifest.get("epoch", 0)),
@@ -60,6 +61,11 @@ def _loader(board: Board, manifest: Mapping[str, Any]) -> str | None:
         if found := re.search(r"/u-boot_(\d{4}\.\d\d)", str(source.get("path", ""))):
             return found[1]
     return None
+
+
+def _layout_words(boot: Mapping[str, Any]) -> list[str]:
+    """The words that say where things are; of the others the emulator replaces some, and so does U-Boot."""
+    return [word for word in str(boot.get("bootargs", "")).split() if word.partition("=")[0] in bootargs.MADE]
 
 
 def _words(board: Board, root: str | None) -> list[str]:
