@@ -23,13 +23,24 @@ JSON = {"json": "machine-readable output on stdout"}
         "jobs": "processes at once (default: processors)",
         "step": "only these steps and what they need, not published (commas between)",
         "every-step": "also steps whose outputs nothing missing needs",
+        "vendor": "the vendor's .axp: its package with our root, layout and split into out/<board>/vendor/",
     }
 )
 @verb
 def build(
-    _: Context, board: str = "", variant: str = "", jobs: str = "", step: str = "", every_step: bool = False
+    _: Context,
+    board: str = "",
+    variant: str = "",
+    jobs: str = "",
+    step: str = "",
+    every_step: bool = False,
+    vendor: str = "",
 ) -> int:
     """Build the board's image into out/<board>/. Example: invoke build --board rock5b --variant quick"""
+    if vendor:
+        from boardwright.verbs.vendor_build import vendor_build
+
+        return vendor_build(ROOT, board, variant, vendor, whole("--jobs", jobs, 0))
     from boardwright.verbs.build import build
 
     return build(ROOT, board, variant, whole("--jobs", jobs, 0), step, every_step)
