@@ -104,7 +104,7 @@ def test_the_same_bytes_come_out_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("index", "change", "said"), [
     (1, {"size": MIB}, "partition kernel is too small by 1,024 bytes: it has 1,048,576"),
-    (2, {"size": 4 * MIB}, "partition soc is too small by"),
+    (2, {"size": 16 * MIB}, "partition soc is too small by"),
     (2, {"requires": ["/lib/init"]}, "partition soc lacks /lib/init"),
     (2, {"tar": "kernel/Image"}, "Image is not a tarball"),
     (1, {"source": "kernel/nothing"}, "No such file or directory"),
