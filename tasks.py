@@ -427,6 +427,66 @@ def layout(
 
 @task(
     help={
+        **VARIANT,
+        "console": "serial:PORT or labgrid:PLACE",
+        "to": "the new layout: mmcblk0:1536K(uboot),… as blkdevparts takes it, or a file with it",
+        "format": "partitions that get an empty ext4 (commas between)",
+        "delete": "partitions that may be lost (commas between)",
+        "stick-root": "root= of the rescue stick (default: the partition that --stick makes)",
+        "new-root": "another root= for the new layout",
+        "power": "what switches the board: command:PROGRAM, uhubctl:HUB:PORT or person",
+        "coordinator": "of labgrid, HOST[:PORT]",
+        "budget": "seconds from power-on to the rescue system's shell",
+        "dry-run": "print the plan with sizes, times and what a power cut means; change nothing",
+        "yes": "do not ask before the plan is carried out",
+        "stick": "only make the rescue stick's image",
+        **JSON,
+    }
+)
+@verb
+def repartition(
+    _: Context,
+    board: str = "",
+    variant: str = "",
+    console: str = "",
+    to: str = "",
+    format: str = "",
+    delete: str = "",
+    stick_root: str = "",
+    new_root: str = "",
+    power: str = "",
+    coordinator: str = "",
+    budget: str = "",
+    dry_run: bool = False,
+    yes: bool = False,
+    stick: bool = False,
+    json: bool = False,
+) -> int:
+    """Change an eMMC's layout in place, from a rescue stick. Example: invoke repartition --stick"""
+    from boardwright.verbs.repartition import repartition
+
+    return repartition(
+        ROOT,
+        board,
+        variant,
+        console,
+        to=to,
+        format=format,
+        delete=delete,
+        stick_root=stick_root,
+        new_root=new_root,
+        power=power,
+        coordinator=coordinator,
+        budget=whole("--budget", budget, 300),
+        dry_run=dry_run,
+        yes=yes,
+        stick=stick,
+        json=json,
+    )
+
+
+@task(
+    help={
         "e2e": "also the tests that build and boot images (minutes)",
         "slow": "also the tests that take hours",
         "select": "pytest -k",
