@@ -219,6 +219,28 @@ def test_a_bomb_that_lies_ends_where_it_said(tmp_path: Path) -> None:
     assert names(tmp_path) == ["x.axp"]
 
 
+def test_a_member_that_reaches_behind_the_file_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.axp", lambda out: out.writestr("last", b"x"))
+    patched_directory(path, "last", 20, struct.pack("<I", 2**30))
+    with pytest.raises(InputError, match="the members reach to byte 107"):
+        Package(path)
+
+
+def test_a_stored_member_with_two_sizes_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.axp", lambda out: out.writestr("s", b"xyz", zipfile.ZIP_STORED))
+    patched_directory(path, "s", 24, struct.pack("<I", 4))
+    with pytest.raises(InputError, match="member s: it is stored, and yet has two sizes"):
+        Package(path)
+
+
+def test_a_member_that_ends_before_it_said_is_damaged(tmp_path: Path) -> None:
+    """Its CRC-32 holds, so only the count tells."""
+    path = archive(tmp_path / "x.axp", lambda out: out.writestr("short", b"x" * 1000))
+    patched_directory(path, "short", 24, struct.pack("<I", 1100))
+    with Package(path) as package, pytest.raises(IntegrityError, match="expected 1100 bytes, found 1000"):
+        package.read("short", 2000)
+
+
 def test_members_that_overlap_are_refused(tmp_path: Path) -> None:
     path = archive(tmp_path / "x.axp", lambda out: out.writestr("late", b"x"))
     patched_directory(path, "late", 42, struct.pack("<I", 0))
@@ -302,6 +324,8 @@ def test_a_damaged_member_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     with Package(tmp_path / "x.axp") as package:
         with pytest.raises(IntegrityError, match=r"member box\.dtb is damaged: Bad CRC-32"):
             package.extract(tmp_path / "out")
+        with pytest.raises(IntegrityError, match=r"member box\.dtb is damaged: Bad CRC-32"):
+            list(package.verify())
         assert package.extract(tmp_path / "one", ("eip.bin",)) == [tmp_path / "one/eip.bin"]
     assert names(tmp_path) == ["files", "one", "x.axp"]
 
