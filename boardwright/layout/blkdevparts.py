@@ -50,7 +50,8 @@ NEEDED = ("uboot", "env", "dtb", "kernel", "atf", "rootfs")
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _ENTRY = re.compile(r"(?P<size>[0-9]{1,15}|-)(?P<unit>[KMG]?)\((?P<name>[^()]*)\)")
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_DEVICE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def parse(value: str) -> tuple[str, tuple[Entry, ...]]:
     end means nothing: the SDK's own default for AX650_emmc has one.
     """
     device, colon, words = value.removesuffix(",").partition(":")
-    if not colon or not _NAME.fullmatch(device):
+    if not colon or not _DEVICE.fullmatch(device):
         raise InputError(f"blkdevparts: expected 'mmcblk0:' and partitions, found {value[:60]!r}")
     entries: list[Entry] = []
     for number, word in enumerate(words.split(","), start=1):
@@ -118,12 +119,17 @@ def placed(disk: Disk, partitions: Sequence[Partition]) -> Table:
 
 def _disk_faults(disk: Disk) -> Iterator[LayoutError]:
     if disk.align < SECTOR or disk.align & (disk.align - 1):
-        yield LayoutError(("disk", "align"), f"expected a power of two, 512B at least, found {disk.align}")
+        yield LayoutError(
+            ("disk", "align"),
+            f"expected a power of two, 512B at least, found {disk.align}",
+            hint="write 512KiB: the shipped partitions begin at multiples of it",
+        )
         return
     if disk.size == 0 or disk.size % disk.align:
         yield LayoutError(
             ("disk", "size"),
             f"expected a multiple of {disk.align} (disk.align), more than 0, found {disk.size}",
+            hint=f"write {Size(disk.size // disk.align * disk.align or disk.align)}",
         )
     if disk.first_partition not in (0, 16 * 2**20):
         yield LayoutError(
@@ -142,11 +148,17 @@ def _disk_faults(disk: Disk) -> Iterator[LayoutError]:
 def _set_faults(partitions: Sequence[Partition]) -> Iterator[LayoutError]:
     if len(partitions) > MOST:
         yield LayoutError(
-            ("partitions", MOST), f"the kernel numbers {MOST} partitions of an eMMC, found {len(partitions)}"
+            ("partitions", MOST),
+            f"the kernel numbers {MOST} partitions of an eMMC, found {len(partitions)}",
+            hint=f"leave out {len(partitions) - MOST}",
         )
     for contents in NEEDED:
         if not any(p.contents == contents for p in partitions):
-            yield LayoutError(("partitions",), f"expected a partition with contents: {contents}, found none")
+            yield LayoutError(
+                ("partitions",),
+                f"expected a partition with contents: {contents}, found none in {len(partitions)}",
+                hint="the shipped ones: `invoke layout --board maix-iv`, or boardwright/layout/presets.py",
+            )
     for field in ("name", "contents", "mount"):
         seen: dict[str, int] = {}
         for index, partition in enumerate(partitions):
@@ -157,6 +169,7 @@ def _set_faults(partitions: Sequence[Partition]) -> Iterator[LayoutError]:
                 yield LayoutError(
                     ("partitions", index, field),
                     f"expected each {field} once, found {value!r} at index {seen[value]} already",
+                    hint="name one of them otherwise, or leave it out",
                 )
             seen.setdefault(value, index)
 
@@ -169,21 +182,26 @@ def _partition_faults(
     if not _NAME.fullmatch(name) or len(name) > NAME_BYTES:
         yield LayoutError(
             (*where, "name"),
-            f"expected {NAME_BYTES} letters, digits, '_', '.', '-' at most, found {name!r}",
+            f"expected {NAME_BYTES} letters, digits, '_', '-' at most, found {name!r} ({len(name)})",
+            hint="the kernel, U-Boot and the flash loader each keep a name in 32 bytes",
         )
     elif name != NAMES.get(contents, name):
         yield LayoutError(
-            (*where, "name"), f"expected {NAMES[contents]!r}, by which U-Boot finds it, found {name!r}"
+            (*where, "name"),
+            f"expected {NAMES[contents]!r}, by which U-Boot finds it, found {name!r}",
+            hint=f"write name: {NAMES[contents]}",
         )
     if contents == "boot":
         yield LayoutError(
             (*where, "contents"),
             "expected no boot partition: this board boots from the partitions kernel and dtb, found boot",
+            hint="leave the partition out",
         )
     elif partition.filesystem != (wanted := "ext4" if contents in ("rootfs", "data") else "raw"):
         yield LayoutError(
             (*where, "filesystem"),
             f"expected {wanted} for contents: {contents}, found {partition.filesystem}",
+            hint=f"write filesystem: {wanted}",
         )
     yield from _mount_faults(partition, where)
     yield from _size_faults(disk, partition, (*where, "size"), index == len(partitions) - 1)
@@ -195,6 +213,7 @@ def _mount_faults(partition: Partition, where: KeyPath) -> Iterator[LayoutError]
             (*where, "mount"),
             f"expected / for contents: rootfs and only there, found {partition.mount} for "
             f"{partition.contents}",
+            hint="write mount: /, or leave the key out" if partition.contents == "rootfs" else None,
         )
     elif partition.mount is not None and partition.filesystem == "raw":
         yield LayoutError((*where, "mount"), f"expected none for filesystem: raw, found {partition.mount}")
@@ -206,16 +225,25 @@ def _size_faults(disk: Disk, partition: Partition, path: KeyPath, is_last: bool)
     size, name = partition.size, partition.name
     if size == "rest":
         if not is_last:
-            yield LayoutError(path, f"partition {name!r} takes the rest of the disk, yet others follow it")
+            yield LayoutError(
+                path,
+                f"partition {name!r} takes the rest of the disk, yet others follow it",
+                hint="give it a size, or put it last",
+            )
         return
     if size == 0:
-        yield LayoutError(path, f"partition {name!r} has no size")
+        yield LayoutError(path, f"partition {name!r} has no size", hint=f"{disk.align} at least")
     elif disk.align and size % disk.align:
-        yield LayoutError(path, f"expected a multiple of {disk.align} (disk.align), found {size}")
+        near = Size(max(int(size) // disk.align, 1) * disk.align)
+        yield LayoutError(
+            path, f"expected a multiple of {disk.align} (disk.align), found {size}", hint=f"write {near}"
+        )
     elif size < SMALLEST.get(partition.filesystem, 0):
-        yield too_small(partition, size, path)
+        yield too_small(partition, size, path, f"write {Size(SMALLEST[partition.filesystem])} or more")
     elif partition.contents == "env" and size < ENVIRONMENT:
-        yield LayoutError(path, f"U-Boot's environment has {Size(ENVIRONMENT)}, found {size}")
+        yield LayoutError(
+            path, f"U-Boot's environment has {Size(ENVIRONMENT)}, found {size}", hint="write 1MiB, as shipped"
+        )
 
 
 def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[LayoutError]:
@@ -233,6 +261,7 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
                 (*where, "size"),
                 f"partition {found.name!r} takes the rest of the disk, and that is "
                 f"{max(0, found.size)} bytes: those before it end at {found.offset} of {int(disk.size)}",
+                hint="make a partition before it smaller",
             )
         elif wanted.size != "rest" and found.end > disk.size >= found.offset:
             yield LayoutError(
@@ -242,5 +271,8 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
             )
         elif wanted.size != "rest" and found.offset > disk.size:
             yield LayoutError(
-                (*where, "size"), f"partition {found.name!r} begins behind the disk of {disk.size}"
+                (*where, "size"),
+                f"partition {found.name!r} begins {Size(found.offset - disk.size)} behind the disk of "
+                f"{disk.size}",
+                hint="make a partition before it smaller",
             )

@@ -131,11 +131,12 @@ class Table:
         return f"/dev/{self.device}{between}{partition.number}"
 
 
-def too_small(partition: Partition, size: int, path: KeyPath) -> LayoutError:
+def too_small(partition: Partition, size: int, path: KeyPath, hint: str | None = None) -> LayoutError:
     smallest = Size(SMALLEST[partition.filesystem])
     return LayoutError(
         path,
         f"partition {partition.name!r} has {Size(size)}; {partition.filesystem} needs {smallest} at least",
+        hint=hint,
     )
 
 

@@ -80,20 +80,33 @@ def _region_faults(memory: Memory) -> Iterator[MemoryFault]:
     for index, region in enumerate(regions):
         path: KeyPath = ("memory", "reserved", index)
         if region.size == 0:
-            yield MemoryFault((*path, "size"), f"region {region.name!r} has no size")
+            yield MemoryFault(
+                (*path, "size"),
+                f"region {region.name!r} has 0 bytes",
+                hint="give it its size, or leave it out",
+            )
         elif region.offset < memory.base or region.end > end:
             yield MemoryFault(
                 (*path, "address"),
-                f"{_range(region)} is not in the DRAM, which is 0x{memory.base:X} to 0x{end:X}",
+                f"{_range(region)} is not in the DRAM, 0x{memory.base:X} to 0x{end:X}",
+                hint="correct the address, or memory.base and memory.dram",
             )
         for other in regions[:index]:
             if region.overlaps(other):
-                yield MemoryFault((*path, "address"), f"{_range(region)} overlaps {_range(other)}")
+                yield MemoryFault(
+                    (*path, "address"),
+                    f"{_range(region)} overlaps {_range(other)}",
+                    hint="correct one of the addresses",
+                )
 
 
 def _choice_faults(memory: Memory) -> Iterator[MemoryFault]:
     if memory.cmm is not None and memory.pools:
-        yield MemoryFault(("memory", "cmm"), f"expected cmm or pools, found both: cmm is {memory.cmm}")
+        yield MemoryFault(
+            ("memory", "cmm"),
+            f"expected cmm or pools, found both: cmm is {memory.cmm}",
+            hint="leave cmm out: pools say it",
+        )
     if memory.cmm_for is not None and memory.cmm_for not in MODELS:
         yield MemoryFault(
             ("memory", "cmm-for"),
@@ -102,7 +115,9 @@ def _choice_faults(memory: Memory) -> Iterator[MemoryFault]:
         )
     if memory.cma is not None and memory.base:
         yield MemoryFault(
-            ("memory", "base"), f"expected 0 with memory.cma, whose rules assume it, found 0x{memory.base:X}"
+            ("memory", "base"),
+            f"expected 0 with memory.cma, whose rules assume it, found 0x{memory.base:X}",
+            hint="leave memory.cma out: such a board has CMM pools",
         )
 
 
@@ -118,6 +133,7 @@ def _number_faults(memory: Memory) -> Iterator[MemoryFault]:
             yield MemoryFault(
                 ("memory", "pools", index, "address"),
                 f"expected a multiple of {ALIGNMENT}, found 0x{pool.address:X}",
+                hint=f"write 0x{pool.address // ALIGNMENT * ALIGNMENT:X}",
             )
     for path, size in sizes:
         if size <= 0 or size % ALIGNMENT:
@@ -147,13 +163,15 @@ def _place_faults(memory: Memory | None, split: Split) -> Iterator[MemoryFault]:
     for index, pool in enumerate(split.pools):
         path = _cmm_path(memory, index)
         if pool.size <= 0:
-            yield MemoryFault(path, f"pool {pool.name!r} has no size", hint=hint)
+            yield MemoryFault(
+                path, f"expected a pool of {ALIGNMENT} at least, found {Size(max(0, pool.size))}", hint=hint
+            )
             continue
         if pool.end > split.end or pool.offset < split.base:
             yield MemoryFault(
                 path,
-                f"pool {_range(pool)} leaves the DRAM, which is 0x{split.base:X} to 0x{split.end:X}: "
-                f"{Size(max(pool.end - split.end, split.base - pool.offset))} too much",
+                f"pool {_range(pool)} leaves the DRAM, 0x{split.base:X} to 0x{split.end:X}, by "
+                f"{Size(max(pool.end - split.end, split.base - pool.offset))}",
                 hint=hint,
             )
         if pool.overlaps(linux):
