@@ -140,8 +140,8 @@ def _status(_: argparse.Namespace, medium: Medium) -> int:
         return 0
     run = execute.Run(medium, journal, _say)
     left = [o for n, o in enumerate(run.operations) if n not in run.done]
-    print(f"interrupted: {len(left)} of {len(run.operations)} steps are left, the next: {left[0].says}" if left else
-          "interrupted after the last step")  # fmt: skip
+    following = f"the next: {left[0].says}" if left else "only the last record is missing"
+    print(f"interrupted: {len(left)} of {len(run.operations)} steps are left, {following}")
     return 0
 
 

@@ -1,8 +1,9 @@
-"""The executor: the plan's operations one after the other, so that any of them may be cut short and done again.
+"""The executor: the plan's operations one after the other, so that any of them may be cut short and done
+again.
 
 Every operation can be repeated until its record ``done`` is in the journal, and none begins before. What was
-prepared on the stick is only good as long as the board did not run in between: until the guard stands, a start
-leads to the board's own system, so an interrupted run begins anew (:func:`resume`).
+prepared on the stick is only good as long as the board did not run in between: until the guard stands, a
+start leads to the board's own system, so an interrupted run begins anew (:func:`resume`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ Span = ext4.Span
 BATCH = 16 * 2**20
 """Bytes of a move between two records of the journal, at most."""
 _GAP = 64 * 2**10
-_MAKE = "mke2fs -q -F -t ext4 -O ^metadata_csum_seed,^orphan_file -E lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+_MAKE = (
+    "mke2fs -q -F -t ext4 -O ^metadata_csum_seed,^orphan_file "
+    "-E lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+)
 """Features that a kernel 5.15 and U-Boot 2020.04 read (e2fsprogs 1.47 would add those two)."""
 ENVIRONMENTS = ("old", "reordered", "guard", "new")
 VERSION = 1
@@ -56,7 +60,8 @@ def start(
 
 
 def pending(medium: Medium) -> Journal | None:
-    """The journal of a run that is not finished, if there is one. Raises :class:`Refused` when it is damaged."""
+    """The journal of a run that is not finished, if there is one. Raises :class:`Refused` when it is
+    damaged."""
     journal = Journal(medium)
     if not journal.records or "finished" in journal.records[-1]:
         return None
@@ -111,7 +116,8 @@ class Run:
         return int(self._journal.records[0]["device"]["environment"])
 
     def all(self) -> None:
-        """Do what is not done. Raises :class:`Refused`, and ``OSError`` for what device or stick do not take."""
+        """Do what is not done. Raises :class:`Refused`, and ``OSError`` for what device or stick do not
+        take."""
         total = len(self.operations)
         for number, operation in enumerate(self.operations):
             if number in self.done:
@@ -152,7 +158,8 @@ class Run:
         for what, again in ("the device", read), ("the stick", self._from_file(file)):
             if (found := _digest(again, spans)) != expected:
                 raise Refused(
-                    f"{name} reads differently a second time from {what}: SHA-256 {found[:16]}, then {expected[:16]}",
+                    f"{name} reads differently a second time from {what}: SHA-256 {found[:16]}, then "
+                    f"{expected[:16]}",
                     hint="nothing was changed; is the stick or the eMMC failing?",
                 )
         if ext4.superblock(self._from_file(file)) is not None:
@@ -181,7 +188,8 @@ class Run:
         return self._described(file, size)
 
     def _check(self, file: str, *, repair: bool = False) -> None:
-        """Of a copy, ``repair`` replays its journal and mends what a power cut leaves (e2fsck(8): status 1)."""
+        """Of a copy, ``repair`` replays its journal and mends what a power cut leaves (e2fsck(8): status
+        1)."""
         self._medium.tool(
             "e2fsck", "-f", "-p" if repair else "-n", "{}", name=file, accept=(0, 1) if repair else (0,)
         )
@@ -199,12 +207,14 @@ class Run:
         return {"size": size, "sha256": _digest(read, _used(read, size))}
 
     def _from_device(self, operation: Operation) -> ext4.Read:
-        """Reads of the old partition. Raises :class:`Refused` when the file system is another than was planned."""
+        """Reads of the old partition. Raises :class:`Refused` when the file system is another than was
+        planned."""
         read = reader(self._medium, Part(operation.name, operation.source, operation.size))
         found = ext4.superblock(read)
         if found is not None and found.size != operation.size:
             raise Refused(
-                f"{operation.name} had a file system of {operation.size} bytes when the plan was made and has one of "
+                f"{operation.name} had a file system of {operation.size} bytes when the plan was made "
+                "and has one of "
                 f"{found.size} now",
                 hint="discard the plan and make a new one",
             )
@@ -293,7 +303,8 @@ class Run:
                 digest.update(self._medium.read(operation.target + start_, end - start_))
             if digest.hexdigest() != digests[index]:
                 raise Refused(
-                    f"{operation.name}: {human(sum(e - s for s, e in batch))} from byte {operation.target + batch[0][0]}"
+                    f"{operation.name}: {human(sum(e - s for s, e in batch))} from byte "
+                    f"{operation.target + batch[0][0]}"
                     " do not read back as they were written",
                     hint="the eMMC is failing; the old place may still hold them",
                 )

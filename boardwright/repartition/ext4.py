@@ -1,7 +1,7 @@
 """Which bytes of an ext4 file system mean something: its superblock, descriptors and block bitmaps.
 
-Layout: kernel ``Documentation/filesystems/ext4``. Where a file system cannot be trusted to say (its journal is
-not replayed, or it has a feature this module does not read), all of it counts as used.
+Layout: kernel ``Documentation/filesystems/ext4``. Where a file system cannot be trusted to say (its journal
+is not replayed, or it has a feature this module does not read), all of it counts as used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""``python3 -m repartition.grow DISK PARTITION``: the stick's only partition, in use, to the end of the stick.
+"""``python3 -m repartition.grow DISK PARTITION``: the stick's only partition, in use, to the end of the
+stick.
 
-The partition's entry in the MBR is one field of the disk's first sector; the running kernel is told by an ioctl.
+The partition's entry in the MBR is one field of the disk's first sector; the running kernel is told by an
+ioctl.
 """
 
 from __future__ import annotations

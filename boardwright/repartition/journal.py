@@ -52,7 +52,8 @@ def _read(data: bytes, name: str) -> tuple[list[Record], int]:
             later = [at for at, other in enumerate(lines[number:], start=number + 1) if _sound(other)]
             if later:
                 raise Refused(
-                    f"{name}: record {number} is damaged while record {later[0]} is sound; a power cut does not do "
+                    f"{name}: record {number} is damaged while record {later[0]} is sound; a power cut "
+                    "does not do "
                     "that, the stick does",
                     hint="do not go on; the copies on the stick and the journal itself tell what was done",
                 )

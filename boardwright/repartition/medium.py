@@ -1,4 +1,5 @@
-"""The device and the stick: the one place where bytes are read and written. Tests put a faulty one in its place.
+"""The device and the stick: the one place where bytes are read and written. Tests put a faulty one in its
+place.
 
 Only this class writes to the device. Programs (e2fsck, resize2fs, mke2fs) get files on the stick.
 """

@@ -1,8 +1,8 @@
 """The plan: from what is on the device and what is wanted to an ordered list of operations. Pure.
 
-One rule makes it safe: **no program but ours writes to the device.** File systems are copied to the stick, resized
-and checked there as files, and copied back; only pure moves, when the stick has no room, go from place to place
-on the device, in windows that never overlap their own source. The order is
+One rule makes it safe: **no program but ours writes to the device.** File systems are copied to the stick,
+resized and checked there as files, and copied back; only pure moves, when the stick has no room, go from
+place to place on the device, in windows that never overlap their own source. The order is
 
 1. on the stick only: copies, verified, resized, checked. The board boots as before.
 2. copies into space that no old partition has. The board still boots as before.
@@ -13,7 +13,7 @@ on the device, in windows that never overlap their own source. The order is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,9 +22,10 @@ from .parts import Part, Refused, human, overlap
 BEFORE, RESUMES, PLANNED = "boots as before", "resumes from its journal", "boots as planned"
 
 WHERE_U_BOOT_LOOKS = ("uboot", "uboot_bk", "env")
-"""The ROM and U-Boot find these by their offset, not by name (facts of the SDK: AX650_pipro_box_defconfig)."""
+"""The ROM and U-Boot find these by their offset, not by name (SDK: AX650_pipro_box_defconfig)."""
 WHAT_BOOTS_THE_STICK = ("dtb", "kernel", "atf", "optee")
-"""U-Boot reads these from the eMMC to start anything, the rescue system too (``cmd/axera/boot/axera_boot.c``)."""
+"""U-Boot reads these from the eMMC to start anything, the rescue system too
+(``cmd/axera/boot/axera_boot.c``)."""
 SMALLEST_MOVE = 4096
 _WORTH_GROWING = 2**20
 _STICK_SLACK = 8 * 2**20
@@ -32,7 +33,7 @@ _STICK_SLACK = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An old partition. ``extent``: bytes from its start that mean something; ``used``: those to be copied."""
+    """An old partition. ``extent``: bytes from its start that mean something; ``used``: those to copy."""
 
     part: Part
     filesystem: str
@@ -117,7 +118,8 @@ def make(request: Request) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to one partition. ``way``: ``stick``, ``in place`` or ``online`` (grown after the reboot)."""
+    """What happens to one partition. ``way``: ``stick``, ``in place`` or ``online`` (grown after the
+    reboot)."""
 
     held: Held | None
     wanted: Wanted
@@ -186,7 +188,8 @@ def _check(request: Request) -> None:
         if wanted.part.end > request.device_size:
             raise Refused(
                 f"{wanted.part.name} would end at byte {wanted.part.end}, "
-                f"{wanted.part.end - request.device_size} behind the end of the device ({request.device_size})"
+                f"{wanted.part.end - request.device_size} behind the end of the device "
+                f"({request.device_size})"
             )
         if wanted.part.name not in old and wanted.part.size < 2**20 and wanted.format:
             raise Refused(f"{wanted.part.name} has {human(wanted.part.size)}, an ext4 needs 1 MiB at least")
@@ -204,7 +207,8 @@ def _check_fixed(old: Part, new: Part) -> None:
         )
     if old.name in WHAT_BOOTS_THE_STICK and old.offset != new.offset:
         raise Refused(
-            f"{old.name} begins at byte {old.offset} and would begin at {new.offset}, but it must stay: until the "
+            f"{old.name} begins at byte {old.offset} and would begin at {new.offset}, but it must stay: "
+            "until the "
             "environment is written U-Boot starts the rescue system with it",
             hint="leave the partitions before it as they are",
         )
@@ -219,9 +223,11 @@ def _check_content(held: Held, new: Part) -> None:
         )
     if held.filesystem == "raw" and held.extent > new.size:
         raise Refused(
-            f"{new.name} holds bytes of unknown meaning and has {held.extent} of them; {new.size} would cut off "
+            f"{new.name} holds bytes of unknown meaning and has {held.extent} of them; {new.size} would "
+            "cut off "
             f"{held.extent - new.size}",
-            hint=f"keep its size, or say that its content may be lost: --format {new.name} --delete {new.name}",
+            hint=f"keep its size, or say that its content may be lost: --format {new.name} --delete "
+            f"{new.name}",
         )
     if held.part.offset != new.offset and abs(held.part.offset - new.offset) < SMALLEST_MOVE:
         raise Refused(
@@ -237,7 +243,8 @@ def _check_numbers(request: Request) -> None:
         name = wanted.part.name
         if before.get(name, number) != number and not wanted.format:
             raise Refused(
-                f"{name} is partition {before[name]} and would become {number}; root= and /etc/fstab name numbers",
+                f"{name} is partition {before[name]} and would become {number}; root= and /etc/fstab "
+                "name numbers",
                 hint="keep the order, and put new partitions at the end",
             )
 
@@ -255,7 +262,7 @@ def _change(request: Request, wanted: Wanted) -> Change | None:
 
 
 def _ways(request: Request, changes: Sequence[Change]) -> list[Change]:
-    """Choose the stick for what needs it, then for as much as fits, the smallest first: that is the backup."""
+    """Choose the stick for what needs it, then for as much as fits, the smallest first: the backup."""
     ways = {change.name: "stick" for change in changes if change.required}
     room = request.stick
     for change in changes:
@@ -334,7 +341,8 @@ def _ordered(request: Request, changes: Sequence[Change]) -> Plan:
     operations += [_restored(c, BEFORE, rates) for c in first]
     changed = [held.part for held in request.held] != [wanted.part for wanted in request.wanted]
     torn = [] if request.atomic else [
-        "the environment's old and new form differ in more than one sector: a power cut in the milliseconds of "
+        "the environment's old and new form differ in more than one sector: a power cut in the "
+        "milliseconds of "
         "writing it makes U-Boot use its compiled-in layout; the rescue stick then has to be started by hand"
     ]  # fmt: skip
     if changed or guarded:
@@ -343,7 +351,8 @@ def _ordered(request: Request, changes: Sequence[Change]) -> Plan:
         )
         torn.insert(
             0,
-            "the environment is first rewritten with equal variables in another order, 128 KiB: a power cut in "
+            "the environment is first rewritten with equal variables in another order, 128 KiB: a "
+            "power cut in "
             "these milliseconds makes U-Boot use its compiled-in bootargs; no data is touched yet",
         )
     if guarded:
@@ -361,11 +370,16 @@ def _ordered(request: Request, changes: Sequence[Change]) -> Plan:
     grown = [c for c in changes if c.grows and c.way != "stick"]
     operations += [
         Operation("grow", c.name, PLANNED,
-                  f"grow {c.name} to {human(c.wanted.part.size)} after the reboot, mounted, by its own journal",
+                  f"grow {c.name} to {human(c.wanted.part.size)} after the reboot, mounted, by its own "
+                  "journal",
                   target=c.wanted.part.offset, size=c.wanted.part.size)
         for c in grown
     ]  # fmt: skip
-    return Plan(tuple(operations), sum(c.cost for c in over_stick), (*torn, *_single_copies(late_moves), *_unclean(changes)))
+    return Plan(
+        tuple(operations),
+        sum(c.cost for c in over_stick),
+        (*torn, *_single_copies(late_moves), *_unclean(changes)),
+    )
 
 
 def _single_copies(moves: Sequence[Change]) -> list[str]:
@@ -380,7 +394,8 @@ def _single_copies(moves: Sequence[Change]) -> list[str]:
 
 def _unclean(changes: Sequence[Change]) -> list[str]:
     return [
-        f"{c.name} was not unmounted in order, so all of its {human(c.held.used)} are copied; start the board once "
+        f"{c.name} was not unmounted in order, so all of its {human(c.held.used)} are copied; start the "
+        "board once "
         "and shut it down in order, and it takes less"
         for c in changes
         if c.held and not c.held.clean
@@ -395,10 +410,9 @@ def _prepared(change: Change, rates: Rates) -> list[Operation]:
         ]
     seconds = held.used / min(rates.device_read, rates.stick_write)
     verify = held.used / min(rates.device_read, rates.stick_read)
-    found = [
-        Operation("backup", name, BEFORE, f"copy {human(held.used)} of {name} to the stick, read both again and "
-                  "compare", held.part.offset, size=held.extent, seconds=seconds + verify)
-    ]  # fmt: skip
+    says = f"copy {human(held.used)} of {name} to the stick, read both again and compare"
+    start = held.part.offset
+    found = [Operation("backup", name, BEFORE, says, start, size=held.extent, seconds=seconds + verify)]
     if change.resize:
         verb = "grow" if change.grows else "shrink"
         found.append(
@@ -413,8 +427,9 @@ def _restored(change: Change, state: str, rates: Rates) -> Operation:
     # Blocks that are there already are read, not written: a file system that only grows is hardly written to.
     writes = used if change.moves or change.held is None else used // 20
     seconds = used / rates.stick_read + writes / rates.device_write + used / rates.device_read
-    return Operation("restore", change.name, state, f"copy {change.name} to byte {change.target[0]} and verify it",
-                     target=change.target[0], size=change.wanted.part.size, seconds=seconds)  # fmt: skip
+    target, size = change.target[0], change.wanted.part.size
+    says = f"copy {change.name} to byte {target} and verify it"
+    return Operation("restore", change.name, state, says, target=target, size=size, seconds=seconds)
 
 
 def _moved(change: Change, state: str, rates: Rates) -> Operation:
@@ -434,20 +449,3 @@ def _wiped(change: Change) -> Operation:
 
 def _environment(name: str, state: str, says: str) -> Operation:
     return Operation("environment", name, state, says, size=0x20000)
-
-
-def requested(data: Mapping[str, Any]) -> Request:
-    """A request from JSON, as ``as_json`` of its parts writes it: for plans made beforehand."""
-
-    def part(value: Mapping[str, Any]) -> Part:
-        return Part(value["name"], value["offset"], value["size"])
-
-    return Request(
-        device_size=data["device_size"],
-        held=tuple(Held(part(h["part"]), h["filesystem"], h["extent"], h["used"], h["clean"]) for h in data["held"]),
-        wanted=tuple(Wanted(part(w["part"]), w["format"]) for w in data["wanted"]),
-        delete=frozenset(data["delete"]),
-        stick=data["stick"],
-        atomic=data["atomic"],
-        rates=Rates(**data["rates"]),
-    )

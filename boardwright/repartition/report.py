@@ -54,7 +54,7 @@ def _operations(plan: Plan) -> Iterator[str]:
 
 def _promise(plan: Plan, request: Request) -> Iterator[str]:
     yield f"about {duration(plan.seconds)}; {human(plan.stick)} of {human(request.stick)} free on the stick"
-    yield "after a power cut the board boots as before (before), resumes from its journal with the stick in it (resumes),"
-    yield "or boots as planned (planned)"
+    yield "after a power cut in a step the board boots as before (before), resumes from its journal with the"
+    yield "stick in it (resumes), or boots as planned (planned)"
     for warning in plan.warnings:
         yield f"note: {warning}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from boardwright.kinds.context import Context
 
 RECIPE = "rescue"
-IMAGE = "rescue.img"
+IMAGE, BMAP = "rescue.img", "rescue.bmap"
 LABEL = "bw-rescue"
 SIGNATURE = "b07d5eed"
 """Of the MBR: fixed, since the board's bootargs name it."""
@@ -53,7 +53,7 @@ def plan(context: Context) -> Plan:
         title="rescue stick",
         script=_SCRIPT,
         environment=recipe.environment,
-        outputs=(IMAGE,),
+        outputs=(IMAGE, BMAP),
         inputs=inputs,
         variables={
             "LABEL": LABEL,
@@ -61,7 +61,7 @@ def plan(context: Context) -> Plan:
             "SIGNATURE": SIGNATURE,
         },
         epoch=lock.epoch,
-        sealed=("stick.py", "rootfs.py", "tartree.py", "tooling.py"),
+        sealed=("stick.py", "bmap.py", "inuse.py", "rootfs.py", "tartree.py", "tooling.py"),
     )
     return make([environment.step(context, tools), base, image], [image.name])
 

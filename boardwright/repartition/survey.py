@@ -11,7 +11,8 @@ from .plan import Held
 
 
 def held(medium: Medium, parts: Iterable[Part]) -> tuple[Held, ...]:
-    """Raises :class:`Refused` for a file system that is larger than its partition: then this is not its layout."""
+    """Raises :class:`Refused` for a file system that is larger than its partition: then this is not its
+    layout."""
     return tuple(_held(medium, part) for part in parts)
 
 

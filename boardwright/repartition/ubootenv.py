@@ -1,11 +1,12 @@
 """U-Boot's environment block, and the three forms of it that repartitioning writes.
 
-A block is a CRC-32 (little-endian) of what follows, then ``name=value`` strings, each ended by NUL, the list by
-another, padded to the size (U-Boot ``include/env_internal.h``, environment_t without redundancy; 0x20000 bytes
-at the start of the partition env: AX650_pipro_box_defconfig).
+A block is a CRC-32 (little-endian) of what follows, then ``name=value`` strings, each ended by NUL, the
+list by another, padded to the size (U-Boot ``include/env_internal.h``, environment_t without redundancy;
+0x20000 bytes at the start of the partition env: AX650_pipro_box_defconfig).
 
-What differs between the old layout and the new one is put at the front and padded, so that all three blocks are
-alike but for their first sector: the step from one to the next is one sector, which is written or is not.
+What differs between the old layout and the new one is put at the front and padded, so that all three blocks
+are alike but for their first sector: the step from one to the next is one sector, which is written or is
+not.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def read(block: bytes) -> dict[str, str]:
     if stored != (computed := zlib.crc32(block[4:])):
         raise Refused(
             f"the environment's CRC is {stored:08x}, expected {computed:08x}: U-Boot does not use it either",
-            hint="type `saveenv` once at U-Boot's prompt, which writes down what it runs with, and begin again",
+            hint="type `saveenv` once at U-Boot's prompt, which writes down what it runs with, and "
+            "begin again",
         )
     text, end, _ = block[4:].partition(b"\0\0")
     if not end:
@@ -55,7 +57,8 @@ def make(variables: dict[str, str], size: int = SIZE) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """``reordered``: the old one with its bootargs in front. ``guard``: the same, but the root is the stick's, so
+    """``reordered``: the old one with its bootargs in front. ``guard``: the same, but the root is the
+    stick's, so
     that a start in between leads to the rescue system. ``new``: the layout wanted."""
 
     reordered: bytes
@@ -71,7 +74,8 @@ def blocks(block: bytes, parts: str, root: str, stick_root: str, stick_init: str
     if "bootargs" not in variables:
         raise Refused(
             "the environment has no bootargs: U-Boot runs with its compiled-in ones",
-            hint="type `saveenv` once at U-Boot's prompt, which writes down what it runs with, and begin again",
+            hint="type `saveenv` once at U-Boot's prompt, which writes down what it runs with, and "
+            "begin again",
         )
     bootargs = variables["bootargs"]
     old_parts, old_root = of_bootargs(bootargs), root_of(bootargs)

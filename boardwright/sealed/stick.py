@@ -1,8 +1,9 @@
 """The rescue stick: Debian's root with the repartitioning program as its first process, on one partition.
 
-``/in/base/root.tar`` and the files of ``/in/repartition`` to ``/out/rescue.img``: an MBR, because a kernel
-without an initramfs finds ``root=PARTUUID=<signature>-01`` on it by itself (kernel ``block/early-lookup.c``), and
-one ext4, which the first start grows to the stick. Run as ``python3 -m sealed.stick``, standard library only.
+``/in/base/root.tar`` and the files of ``/in/repartition`` to ``/out/rescue.img`` and its bmap: an MBR, as a
+kernel without an initramfs finds ``root=PARTUUID=<signature>-01`` on it by itself (kernel
+``block/early-lookup.c``), and one ext4, which the first start grows to the stick. Run as
+``python3 -m sealed.stick``, standard library only.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import struct
 import sys
 from pathlib import Path
 
+from . import bmap, inuse
 from .rootfs import PRIVATE_OR_CHANGING
 from .tartree import Fault, Tree
 from .tooling import Fault as ToolFault
@@ -34,6 +36,10 @@ def main(inputs: Path = Path("/in"), work: Path = Path("/work"), out: Path = Pat
             tree.write(work / "root.tar", epoch)
         image = out / "rescue.img"
         make(image, work / "root.tar", os.environ["LABEL"], os.environ["UUID"], os.environ["SIGNATURE"])
+        with image.open("rb") as file:
+            view = inuse.Image(file)
+            used = [(0, START), *inuse.ext4(view, START)]
+            (out / "rescue.bmap").write_text(bmap.write(view, used, int(os.environ.get("JOBS", "1"))))
     except (Fault, ToolFault) as fault:
         print(f"error: {fault}", file=sys.stderr)
         return 1
@@ -58,8 +64,10 @@ def make(image: Path, tar: Path, label: str, uuid: str, signature: str) -> None:
     with image.open("xb") as file:
         file.truncate(SIZE)
         file.write(mbr(int(signature, 16), START // 512, (SIZE - START) // 512))
-    extended = f"offset={START},root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0,nodiscard,hash_seed={uuid}"
-    options = "-q -F -t ext4 -b 4096 -I 256 -i 16384 -O ^metadata_csum_seed,^orphan_file".split()
+    extended = (
+        f"offset={START},root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0,nodiscard,hash_seed={uuid}"
+    )
+    options = ["-q", "-F", "-t", "ext4", "-b", "4096", "-O", "^metadata_csum_seed,^orphan_file"]
     blocks = str((SIZE - START) // 4096)
     run(["mke2fs", *options, "-U", uuid, "-L", label, "-E", extended, "-d", str(tar), str(image), blocks])
     run(["e2fsck", "-f", "-n", f"{image}?offset={START}"])

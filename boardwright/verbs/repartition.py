@@ -34,9 +34,11 @@ def repartition(
     stick: bool = False,
     json: bool = False,
 ) -> int:
-    """0 the board runs with the new layout (or ``dry_run`` printed the plan), 1 it does not, 2 refused, 3 the lab.
+    """0 the board runs with the new layout (or ``dry_run`` printed the plan), 1 it does not, 2 refused, 3
+    the lab.
 
-    ``stick``: make the image for the stick and tell where it is. ``budget``: seconds from power-on to a shell.
+    ``stick``: make the image for the stick and tell where it is. ``budget``: seconds from power-on to a
+    shell.
     """
     asked = request(root, board, variant)
     if stick:

@@ -1,9 +1,10 @@
 """A board in QEMU whose U-Boot finds its environment, kernel and root on an eMMC laid out as shipped.
 
 Modelled, not the vendor's: U-Boot is Debian's for QEMU, told in its own environment to do what ``axera_boot``
-does. It has no MMC driver, so it reads the eMMC through a read-only virtio disk on the same file. The eMMC is an
-SD card (``-device sd-card``; QEMU 10 solders its ``emmc`` to other boards), which Linux calls ``mmcblk0`` as well.
-The kernel is the project's own for the Rock-5B, with ``CONFIG_CMDLINE_PARTITION``: it takes ``blkdevparts=``.
+does. It has no MMC driver, so it reads the eMMC through a read-only virtio disk on the same file. The eMMC
+is an SD card (``-device sd-card``; QEMU 10 solders its ``emmc`` to other boards), which Linux calls
+``mmcblk0`` as well. The kernel is the project's own for the Rock-5B, with ``CONFIG_CMDLINE_PARTITION``: it
+takes ``blkdevparts=``.
 """
 
 from __future__ import annotations
@@ -197,7 +198,21 @@ def _system(tree: Path, program: bytes) -> None:
         (tree / name).mkdir()
     (tree / "bin/busybox").write_bytes(program)
     (tree / "bin/busybox").chmod(0o755)
-    for name in "sh mount umount sed find sort xargs sha256sum wc sync poweroff sleep".split():
+    tools = (
+        "sh",
+        "mount",
+        "umount",
+        "sed",
+        "find",
+        "sort",
+        "xargs",
+        "sha256sum",
+        "wc",
+        "sync",
+        "poweroff",
+        "sleep",
+    )
+    for name in tools:
         (tree / "bin" / name).symlink_to("busybox")
     (tree / "sbin/init").write_text(_BOARD_INIT)
     (tree / "sbin/init").chmod(0o755)

@@ -1,7 +1,8 @@
 """The emulated board is repartitioned over its console, and QEMU is killed while it is at it.
 
-Evidence: emulated. The stick is the one that `invoke repartition --stick` makes; U-Boot's part of the vendor's is
-modelled (emmc_lab.py). What is killed is QEMU itself, with the guest's memory and all that it had not written.
+Evidence: emulated. The stick is the one that `invoke repartition --stick` makes; U-Boot's part of the
+vendor's is modelled (emmc_lab.py). What is killed is QEMU itself, with the guest's memory and all that it
+had not written.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def copied(board: Board, directory: Path) -> Board:
     return Board(directory, board.root, board.files)
 
 
-def at_rescue(board: Board, port: SerialPort) -> Console:
+def at_rescue(port: SerialPort) -> Console:
     console = Console(port)
     drive.to_rescue(console, JOB, 240, ENTER)
     return console
@@ -80,7 +81,7 @@ def at_rescue(board: Board, port: SerialPort) -> Console:
 def run_until(board: Board, event: int) -> int:
     """Begin the run and kill QEMU at this event; 0, or how many events there are when they were fewer."""
     with board.powered() as (_, port):
-        console = at_rescue(board, port)
+        console = at_rescue(port)
         push(console, _CUT.encode(), "/run/cut.py")
         words = f"python3 /run/cut.py {event} run {JOB.words()}"
         console.run(f"setsid {words} >/dev/console 2>&1 </dev/null &", 60)
@@ -95,7 +96,7 @@ def run_until(board: Board, event: int) -> int:
 def go_on(board: Board) -> None:
     """A run that did not get far begins anew, as a user would have it."""
     with board.powered() as (_, port):
-        console = at_rescue(board, port)
+        console = at_rescue(port)
         drive.carry_out(console, "resume" if drive.interrupted(console) else f"run {JOB.words()}", 300, print)
         console.run("sync")
 
@@ -126,7 +127,7 @@ def test_the_board_is_repartitioned_over_its_console(shipped: Board, tmp_path: P
     board = copied(shipped, tmp_path)
     assert_boots(board.report(), board, SHIPPED, 1)
     with board.powered() as (_, port):
-        console = at_rescue(board, port)
+        console = at_rescue(port)
         text, planned = drive.plan(console, JOB)
         assert "resumes" in text
         assert [o["name"] for o in planned["operations"] if o["kind"] == "restore"] == ["soc", "opt"]

@@ -1,8 +1,8 @@
 """A device and a stick that lose power at any write, and keep of what was not synced what an adversary likes.
 
-Sectors of 512 bytes are whole or not written; between two syncs they reach the medium in any order, or not at all.
-Files on the stick: what was synced is there; of the rest, any mixture of old and new sectors. A rename is there
-or not. A program (resize2fs) that is cut short leaves a file with anything in it.
+Sectors of 512 bytes are whole or not written; between two syncs they reach the medium in any order, or not
+at all. Files on the stick: what was synced is there; of the rest, any mixture of old and new sectors. A
+rename is there or not. A program (resize2fs) that is cut short leaves a file with anything in it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Fragile(Medium):
             self._cut()
         self._pending.clear()
 
-    def forget(self, offset: int, length: int) -> None:
+    def forget(self, offset: int, length: int) -> None:  # noqa: ARG002
         assert not self._pending, "reading back what was not synced proves nothing"
 
     # the stick

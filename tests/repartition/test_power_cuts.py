@@ -1,4 +1,5 @@
-"""Power goes at every single event of a run, and whatever was not synced is lost, torn or mixed; then it goes on.
+"""Power goes at every single event of a run, and whatever was not synced is lost, torn or mixed; then it
+goes on.
 
 The host's mke2fs, debugfs and e2fsck make and judge the file systems.
 """
@@ -66,7 +67,8 @@ def assert_as_planned(world: World, job: Job) -> None:
 
 
 def cut_and_resume(shipped: World, job: Job, directory: Path, fuse: int, adversary: str) -> str:
-    """Cut the power once; judge what a start would find; go on, judge the end. The kind of state that was met."""
+    """Cut the power once; judge what a start would find; go on, judge the end. The kind of state that was
+    met."""
     world = copied(shipped, directory / "work")
     fragile = Fragile(world.device, directory / "work/stick", fuse, adversary)
     with pytest.raises(PowerCut):

@@ -11,10 +11,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from boardwright.repartition import execute, ext4, parts, survey, ubootenv
+from boardwright.repartition import execute, ext4, parts, ubootenv
 from boardwright.repartition.medium import Medium
 from boardwright.repartition.parts import Part
-from boardwright.repartition.plan import Plan, Request, Wanted, make
+from boardwright.repartition.plan import Plan, Request
 
 MIB = 2**20
 FRONT = "64K(uboot),64K(uboot_bk),256K(env),2M(param),64K(logo),64K(dtb),256K(kernel),64K(atf),64K(optee)"

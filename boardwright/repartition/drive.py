@@ -1,0 +1,179 @@
+"""A board repartitioned over its console: U-Boot stopped, the stick started once, the executor watched, a
+check.
+
+On the host; not part of what runs on the board. Nothing is saved in U-Boot: its environment is written by the
+executor, as the plan says.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from boardwright.console.budget import Budget
+from boardwright.console.console import Console
+from boardwright.console.errors import BoardFailed
+from boardwright.console.loader import Autoboot, interrupt
+from boardwright.console.strategy import check_bootargs
+from boardwright.errors import InputError, ProductError
+from boardwright.repartition import parts
+from boardwright.repartition.parts import Refused
+from boardwright.repartition.ubootenv import one_shot
+
+INIT = "/usr/lib/boardwright/rescue-init"
+_PROGRAM = "python3 -m repartition"
+_LOG, _STATUS = "/run/repartition.log", "/run/repartition.status"
+_RESTART = "sync; mount -o remount,ro /; python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x01234567)'"
+_POLL = 5.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """``to``: the new layout as blkdevparts, of ``device`` (``mmcblk0``). ``stick_root``: the stick's
+    ``root=``.
+
+    ``root``: the new ``root=``; empty: as it is.
+    """
+
+    to: str
+    stick_root: str
+    device: str = "mmcblk0"
+    root: str = ""
+    format: tuple[str, ...] = ()
+    delete: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        """The arguments of ``plan`` and ``run``."""
+        words = ["--to", self.to, "--name", self.device, "--stick-root", self.stick_root]
+        words += ["--root", self.root] if self.root else []
+        for option, names in (("--format", self.format), ("--delete", self.delete)):
+            for name in names:
+                words += [option, name]
+        return shlex.join(words)
+
+
+def to_rescue(console: Console, job: Job, budget: float, autoboot: Autoboot | None = None) -> None:
+    """Have the rescue system's shell within ``budget`` seconds, which begin at power-on.
+
+    Raises what :func:`~boardwright.console.loader.interrupt` and :meth:`Console.boot` raise, and
+    ``BoardFailed`` when the kernel did not get the bootargs.
+    """
+    shared = Budget(budget, console.channel.clock)
+    loader = interrupt(console, shared.left, autoboot)
+    bootargs = loader.environment("bootargs")
+    if bootargs is None:
+        raise ProductError(
+            "U-Boot has no bootargs, so nobody knows the layout",
+            hint="type `saveenv` at its prompt, which writes down its compiled-in ones, and begin again",
+        )
+    try:
+        once = one_shot(bootargs, job.stick_root, INIT)
+    except Refused as refused:
+        raise ProductError(refused.message, hint=refused.hint or None) from refused
+    loader.boot(once)
+    console.boot(shared.left)
+    check_bootargs(console, f"root={job.stick_root} init={INIT}")
+
+
+def ask(console: Console, words: str, seconds: float = 300.0) -> str:
+    """What the program on the stick prints. Raises ``InputError`` with its own words when it refuses."""
+    result = console.run(f"{_PROGRAM} {words}", seconds)
+    if result.status != 0:
+        raise _said(result.output, result.status)
+    return result.output
+
+
+def plan(console: Console, job: Job) -> tuple[str, dict[str, Any]]:
+    """The plan as text and as JSON; nothing is changed."""
+    text = ask(console, f"plan {job.words()}")
+    found: dict[str, Any] = json.loads(ask(console, f"plan --json {job.words()}"))
+    return text, found
+
+
+def interrupted(console: Console) -> str:
+    """What was interrupted, in the words of the program, or nothing."""
+    said = ask(console, "status").strip()
+    return "" if said.startswith("nothing") else said
+
+
+def carry_out(console: Console, words: str, seconds: float, say: Say) -> None:
+    """``run`` or ``resume`` beside the shell, so that a lost console does not stop it; its lines as they
+    come.
+
+    ``seconds``: how long it may take. Raises ``InputError`` when it refuses, ``ProductError`` when it takes
+    longer: it goes on then, and so it does after a power cut.
+    """
+    command = f"{_PROGRAM} {words} >{_LOG} 2>&1; echo $? >{_STATUS}"
+    console.run(f"rm -f {_STATUS}; setsid sh -c {shlex.quote(command)} </dev/null >/dev/null 2>&1 &", 60)
+    heard, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        console.channel.listen(_POLL)
+        lines = console.run(f"tail -n +{heard + 1} {_LOG} 2>/dev/null; true", 60).output.splitlines()
+        for line in lines:
+            say(f"  {line}")
+        heard += len(lines)
+        status = console.run(f"cat {_STATUS} 2>/dev/null; true", 60).line
+        if status:
+            if status != "0":
+                raise _said("\n".join(lines), int(status))
+            return
+    raise ProductError(
+        f"the rescue system is still at work after {seconds:.0f} s",
+        hint="leave it on; it ends by itself, and its journal outlasts a power cut",
+    )
+
+
+def restart(console: Console) -> None:
+    """Reboot from the rescue system; what the console hears from now on is a start of its own."""
+    console.channel.write(f"{_RESTART}\n")
+    console.channel.settle(1.0, 5.0)
+    console.channel.discard()
+    console.watch.restart()
+
+
+def check(console: Console, job: Job, planned: dict[str, Any], say: Say) -> None:
+    """At the board's own shell: the layout it runs with, and what was left to grow. Raises
+    ``ProductError``."""
+    answer = console.run("cat /proc/cmdline")
+    try:
+        found = parts.of_bootargs(answer.output)
+    except Refused as refused:
+        raise ProductError(f"the kernel's command line: {refused.message}") from refused
+    if found != job.to:
+        raise BoardFailed(
+            f"the board runs with the layout {found!r}, expected {job.to!r}",
+            state="not as planned",
+            lines=(),
+        )
+    say("the board runs with the new layout")
+    numbers = {name: n for n, name in enumerate(_names(job.to), start=1)}
+    for operation in planned["operations"]:
+        if operation["kind"] == "grow":
+            path = f"/dev/{job.device}p{numbers[operation['name']]}"
+            result = console.run(f"resize2fs {path}", 900)
+            if result.status != 0:
+                raise ProductError(
+                    f"resize2fs {path} ended with {result.status}: {result.output.strip()[-200:]}",
+                    hint="the layout is in place; type it again once the board has resize2fs",
+                )
+            say(f"{operation['name']} is grown")
+
+
+def _names(layout: str) -> list[str]:
+    return [entry.partition("(")[2].rstrip(")") for entry in layout.split(",")]
+
+
+def _said(output: str, status: int) -> InputError | ProductError:
+    """The program's ``error:`` and ``hint:`` lines as an error of ours."""
+    lines = output.strip().splitlines()
+    message = next((line[7:] for line in lines if line.startswith("error: ")), "; ".join(lines[-3:]))
+    hint = next((line[6:] for line in lines if line.startswith("hint: ")), None)
+    if status == 1:
+        return InputError(message, hint=hint)
+    return ProductError(f"the rescue system's program ended with {status}: {message}", hint=hint)
