@@ -216,3 +216,18 @@ def test_what_xml_does_not_keep_is_not_written() -> None:
             write(replace(PROJECT, images=images))
     with pytest.raises(InputError, match="expected one image of type FDL"):
         write(Project(TABLE, ()))
+
+
+@pytest.mark.parametrize(
+    ("partition", "words"),
+    [
+        (Partition("a", 0xFFFFFFFF), "Partition a: size 0xffffffff means the rest of the disk"),
+        (Partition("a", -1), "Partition a: size -1 is out of range"),
+        (Partition("a", 1, -1), "Partition a: gap -1 is out of range"),
+        (Partition("a", 1, 2**32), "Partition a: gap 4294967296 is out of range"),
+    ],
+)
+def test_a_partition_that_cannot_be_is_not_written(partition: Partition, words: str) -> None:
+    images = (PROJECT.images[2],)
+    with pytest.raises(InputError, match=words):
+        write(Project(Table((partition,)), images))
