@@ -184,6 +184,7 @@ class Session:
                 if found[0] == 1:
                     break
                 status, size, sum_ = self.channel.matched().groups()
+                self.typist.pass_prompt()
                 return (status, size, sum_) if sum_ else None
             else:
                 self._back(command)
@@ -229,6 +230,7 @@ class Session:
             if index == 1:  # a prompt with no end before it: the frame is damaged
                 return None
             sum_, status = self.channel.matched().groups()
+            self.typist.pass_prompt()
             return shell.answer(number, before + "\n", sum_, status, coded=coded) if sum_ else None
         return None
 

@@ -23,30 +23,9 @@ from dataclasses import dataclass, field
 from boardwright.console import shell
 from boardwright.console.cable import BadCable, Faults
 from boardwright.console.shell import Result
+from boardwright.console.simulated_loader import After, LoaderScript, SimulatedLoader
 
 __all__ = ["BadCable", "BoardPort", "Faults", "LoaderScript", "Script", "ScriptedBoard", "frame", "serve"]
-
-
-@dataclass(frozen=True, slots=True)
-class LoaderScript:
-    """A loader that can be stopped. ``at``: how many chunks of ``Script.boot`` come before its countdown."""
-
-    at: int
-    prompt: str = "=> "
-    countdown: str = "Hit any key to stop autoboot: "
-    seconds: int = 2
-    """Below zero: it stands at its prompt already."""
-    stop: str = ""
-    """The text that ends the countdown; empty: any key."""
-    deaf_for: int = 0
-    """So many keys are lost first."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    append: str | None = None
-    """What its boot script makes of ``bootargs``, as extlinux' ``append`` does; None: it leaves them."""
-    known: Mapping[str, str] = field(default_factory=dict)
-    """Commands that succeed, with what they print."""
-    failing: Mapping[str, str] = field(default_factory=dict)
-    """Commands that fail, with what they print."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +54,8 @@ class Script:
     loader: LoaderScript | None = None
     chatter: tuple[str, ...] = ()
     """Kernel lines that break into prompts and outputs, one at a time, again and again."""
+    lag: float = 0.0
+    """Seconds from an Enter to what the shell prints, and from that to its prompt; the echo has none."""
 
 
 class ScriptedBoard:
@@ -94,9 +75,8 @@ class ScriptedBoard:
         self._echo = script.echo
         self._chatter = itertools.cycle(script.chatter)
         self._window = (0.0, 0.0)
-        self._keys, self._deaf = "", 0
-        self._environment: dict[str, str] = {}
-        self._status = 0
+        self._loader: SimulatedLoader | None = None
+        self._busy = 0.0
         self._cmdline = ""
         self._ready = math.inf
         self._power_on()
@@ -115,7 +95,7 @@ class ScriptedBoard:
         if loader is None:
             self._play(self._script.boot, self._last)
             return
-        self._environment, self._deaf, self._keys = dict(loader.environment), loader.deaf_for, ""
+        self._loader = SimulatedLoader(loader)
         at = self._last
         for pause, text in self._script.boot[: loader.at]:
             at += pause
@@ -174,14 +154,12 @@ class ScriptedBoard:
             self._last = now
             for character in data.decode("latin-1"):
                 self._key(character)
-        elif self._window[0] <= now < self._window[1]:
-            for character in data.decode("latin-1"):
-                self._deaf -= 1
-                self._keys += character if self._deaf < 0 else ""
-            if self._keys and loader.stop in self._keys:
-                self._queue = [entry for entry in self._queue if entry[0] <= now]
-                self._state, self._last, self._ready, self._typed = "loader", now, math.inf, ""
-                self._say(f"\n{loader.prompt}")
+            return
+        in_time = self._window[0] <= now < self._window[1]
+        if in_time and self._loader is not None and self._loader.stopped_by(data.decode("latin-1")):
+            self._queue = [entry for entry in self._queue if entry[0] <= now]
+            self._state, self._last, self._ready, self._typed = "loader", now, math.inf, ""
+            self._say(f"\n{loader.prompt}")
 
     def _say(self, text: str, at: float | None = None) -> None:
         when = self._last if at is None else at
@@ -194,6 +172,9 @@ class ScriptedBoard:
             self._enter(line)
         elif key == "\x03":
             self._typed = ""
+            if self._busy > self._last:  # the command has not ended
+                self._queue = [entry for entry in self._queue if entry[0] <= self._last]
+                self._busy, self._result = 0.0, Result("", shell.INTERRUPTED)
             if self._state == "hanging":
                 self._state, self._result = "sh", Result("", shell.INTERRUPTED)
             self._say("^C\n")
@@ -249,43 +230,25 @@ class ScriptedBoard:
             self._echo = self._echo or line == "stty echo"
             self._prompt()
         elif self._state == "sh":
+            typed_at = self._last
+            self._last = max(self._busy, typed_at) + self._script.lag
             self._shell(line)
+            self._busy, self._last = self._last, typed_at
 
     def _loader_line(self, line: str) -> None:
         loader = self._script.loader
         assert loader is not None
-        word, _, rest = line.strip().partition(" ")
-        name, _, value = rest.partition(" ")
-        script = line.strip() in ("boot", "bootd", "run bootcmd")
-        if script or word in ("booti", "bootm"):
-            given = self._environment.get("bootargs", "")
-            self._cmdline = loader.append if script and loader.append is not None else given
+        assert self._loader is not None
+        said, after = self._loader.line(line)
+        if after is After.KERNEL:
+            self._cmdline = self._loader.cmdline
             self._state, self._window, self._ready = "booting", (0.0, 0.0), math.inf
             self._play(self._script.boot[loader.at :], self._last)
-            return
-        if word == "reset":
+        elif after is After.RESET:
             self._start_anew()
-            return
-        said, self._status = "", self._status if word == "echo" else 0
-        if line in loader.failing:
-            said, self._status = loader.failing[line], 1
-        elif line in loader.known:
-            said = loader.known[line]
-        elif word == "echo":
-            said = rest.replace("$?", str(self._status)) + "\n"
-            self._status = 0
-        elif word == "setenv":
-            self._environment[name] = value.strip("'")
-        elif word == "printenv":
-            known = rest in self._environment
-            said = f"{rest}={self._environment[rest]}\n" if known else f'## Error: "{rest}" not defined\n'
-            self._status = int(not known)
-        elif word == "version":
-            said = "U-Boot (simulated)\n"
-        elif word:
-            said, self._status = f"Unknown command '{word}' - try 'help'\n", 1
-        self._say(said)
-        self._prompt()
+        else:
+            self._say(said)
+            self._prompt()
 
     def _shell(self, line: str) -> None:
         if line == "stty echo":
@@ -314,6 +277,7 @@ class ScriptedBoard:
             self._block(int(match.group(1)))
         elif line and line not in (*shell.SETTINGS, *shell.FUNCTIONS, 'eval "$c"'):
             self._say(f"sh: {line[:20]}: not found\n")
+        self._last += self._script.lag
         self._prompt()
 
     def _command(self, coded: bool, number: int, digest: str, command: str) -> None:

@@ -67,7 +67,9 @@ class Typist:
                 self.channel.write("\n")
                 found = self.channel.find([answer, self.prompt], self.patience)
                 if found is not None and found[0] == 0:
-                    return self.channel.matched()
+                    match = self.channel.matched()
+                    self.pass_prompt()
+                    return match
             self.resync(2)
         return None
 
@@ -83,6 +85,14 @@ class Typist:
             else:
                 self.resync()
         return False
+
+    def pass_prompt(self) -> None:
+        """Have the prompt that follows an answer go by; or it may be lost.
+
+        The terminal echoes what is typed before a slow shell has printed that prompt. Coming after the echo
+        it would be taken for the end of the next command, which then were interrupted.
+        """
+        self.channel.find([self.prompt], self.patience)
 
     def resync(self, tries: int = 3 * TRIES) -> bool:
         """Drop a half-typed line and get a fresh prompt; bounded, tolerant of anything in between."""

@@ -113,3 +113,13 @@ def test_what_a_terminal_line_cannot_carry_is_refused(command: str) -> None:
         board.boot(300)
         with pytest.raises(ValueError, match="printable ASCII"):
             board.run(command)
+
+
+def test_a_shell_that_is_slower_than_the_echo_is_not_interrupted() -> None:
+    """Seen on a real shell: the prompt after one answer came behind the echo of the next command, was taken
+    for that command's end, and the command was ended with Ctrl-C and called too slow."""
+    for cable in (Faults(), Faults(drop=0.01)):
+        with console(replace(GOOD, lag=0.02), cable, seed=3) as board:
+            board.boot(900)
+            for _ in range(3):
+                assert {command: board.run(command) for command in ANSWERS} == ANSWERS
