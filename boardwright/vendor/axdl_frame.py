@@ -189,9 +189,11 @@ def read_frame(
     port: Port, decoder: Decoder, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Frame | None:
     """The next frame, None when ``seconds`` pass without one. Raises ``BrokenFrame``, ``ConsoleLost``."""
-    end = clock() + seconds
+    end, late = clock() + seconds, False
     while (frame := decoder.take()) is None:
-        if (left := end - clock()) <= 0:
+        if late:
             return None
-        decoder.feed(port.read(left))
+        # One read more after the end: what has arrived counts, however late this process is woken.
+        late = (left := end - clock()) <= 0
+        decoder.feed(port.read(max(left, 0.001)))
     return frame
