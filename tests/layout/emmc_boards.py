@@ -139,3 +139,8 @@ def kernel_partitions(value: str) -> list[tuple[str, int, int]]:
         found.append((match[3], position, size))
         position += size
     return found
+
+
+LINUX = st.integers(2, 14).map(lambda n: Size(n * 512 * MIB))
+SPLITS = LINUX.map(lambda linux: Memory(dram=Size(8 * GIB), base=BASE, linux=linux))
+"""Splits that can be."""
