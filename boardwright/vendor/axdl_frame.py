@@ -12,7 +12,6 @@ from __future__ import annotations
 import enum
 import struct
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from boardwright.console.transport import Port
@@ -185,15 +184,13 @@ class Decoder:
         return held
 
 
-def read_frame(
-    port: Port, decoder: Decoder, seconds: float, clock: Callable[[], float] = time.monotonic
-) -> Frame | None:
+def read_frame(port: Port, decoder: Decoder, seconds: float) -> Frame | None:
     """The next frame, None when ``seconds`` pass without one. Raises ``BrokenFrame``, ``ConsoleLost``."""
-    end, late = clock() + seconds, False
+    end, late = time.monotonic() + seconds, False
     while (frame := decoder.take()) is None:
         if late:
             return None
         # One read more after the end: what has arrived counts, however late this process is woken.
-        late = (left := end - clock()) <= 0
+        late = (left := end - time.monotonic()) <= 0
         decoder.feed(port.read(max(left, 0.001)))
     return frame
