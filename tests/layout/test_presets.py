@@ -15,8 +15,8 @@ PIPRO = (
 )
 TOTALS = {
     "pipro-box": 29281, "pipro-box-no-optee": 29280, "emmc": 7117, "emmc-no-optee": 7116,
-    "master": 7265, "master-no-optee": 7264, "ab": 6334, "ab-no-optee": 6332, "recovery": 29356, "pyramid": 29840, "ssd": 7261,
-    "ssd-no-optee": 7260, "nand": 231.25,
+    "master": 7265, "master-no-optee": 7264, "ab": 6334, "ab-no-optee": 6332,
+    "recovery": 29356, "pyramid": 29840, "ssd": 7261, "ssd-no-optee": 7260, "nand": 231.25,
 }  # fmt: skip
 
 
