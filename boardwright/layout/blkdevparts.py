@@ -254,7 +254,7 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
                 (*where, "at"),
                 f"partition {found.name!r} must begin at byte {int(wanted.at)}, where the loader was built "
                 f"to find it; those before it end at {found.offset}",
-                hint="give the partitions before it the sizes they had",
+                hint=f"the partitions before it must have {wanted.at} together",
             )
         if wanted.size == "rest" and found.size < max(SMALLEST.get(found.filesystem, 0), int(disk.align)):
             yield LayoutError(

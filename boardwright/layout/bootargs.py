@@ -87,11 +87,15 @@ def faults(board: Board) -> Iterator[LayoutError]:
         key = word.partition("=")[0]
         if key in MADE:
             yield LayoutError(
-                ("boot", "append"), f"expected no {key}=, which is made from the layout, found {word!r}"
+                ("boot", "append"),
+                f"expected no {key}=, which is made from the layout, found {word!r}",
+                hint="leave it out: memory.linux and partitions say it",
             )
         elif set(word) & set("'\"\\$;"):
             yield LayoutError(
-                ("boot", "append"), f"expected no quotes, '$', ';' and backslashes in a word, found {word!r}"
+                ("boot", "append"),
+                f"expected no quotes, '$', ';' and backslashes in a word, found {word!r}",
+                hint="U-Boot's shell would read them before the kernel does",
             )
     if partitions.faults(board.disk, board.partitions) or split_rules.faults(board.memory):
         return

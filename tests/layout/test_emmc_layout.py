@@ -123,9 +123,9 @@ def test_any_size_is_written_exactly(sizes: list[int]) -> None:
             with_partition("uboot", size=Size(MIB)),
             "partitions[1].at",
             "byte 1572864, where the loader was built to find it; those before it end at 1048576",
-            "sizes they had",
+            "must have",
         ),
-        (with_partition("uboot", size=Size(MIB)), "partitions[2].at", "byte 3145728", "sizes they had"),
+        (with_partition("uboot", size=Size(MIB)), "partitions[2].at", "byte 3145728", "must have"),
         (
             with_partition("dtb", size=Size(700 * KIB)),
             "partitions[5].size",

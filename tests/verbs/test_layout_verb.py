@@ -194,7 +194,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
             "size: 1536KiB, filesystem: raw, contents: uboot,",
             "size: 2MiB, filesystem: raw, contents: uboot,",
             "partitions[1].at: partition 'uboot_bk' must begin at byte 1572864",
-            "sizes they had",
+            "must have 1536KiB together",
         ),
     ],
 )
