@@ -443,8 +443,11 @@ def _moved(change: Change, state: str, rates: Rates) -> Operation:
 
 
 def _wiped(change: Change) -> Operation:
-    return Operation("wipe", change.name, RESUMES, f"clear the old superblock of {change.name}",
-                     source=change.source[0], size=SMALLEST_MOVE)  # fmt: skip
+    start, end = change.source
+    size = min(SMALLEST_MOVE, end - start)
+    return Operation(
+        "wipe", change.name, RESUMES, f"clear the old superblock of {change.name}", start, size=size
+    )
 
 
 def _environment(name: str, state: str, says: str) -> Operation:

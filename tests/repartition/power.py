@@ -24,6 +24,10 @@ class PowerCut(BaseException):
     """Not an Exception: nothing may catch it."""
 
 
+class ToolRefused(AssertionError):
+    """A program did not take its file."""
+
+
 class Fragile(Medium):
     """``fuse``: the event at which power goes; ``None``: never. ``events``: how many there were."""
 
@@ -116,7 +120,7 @@ class Fragile(Medium):
             try:
                 said = super().tool(*words, name=name, accept=accept)
             except Refused as refused:
-                raise AssertionError(refused.message) from refused
+                raise ToolRefused(refused.message) from refused
             _tools[key] = said, self.read_all(name)
         said, data = _tools[key]
         self.path(name).write_bytes(data)
