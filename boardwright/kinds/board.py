@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from boardwright.build.step import AnyStep, Step
 from boardwright.errors import InputError, Place
-from boardwright.kinds import debs, emmc, environment, image, kernel, loader, meson, native, project, rootfs
+from boardwright.image.names import has_no_table
+from boardwright.kinds import debs, environment, image, kernel, loader, meson, native, project, rootfs
 from boardwright.kinds.context import Context
 from boardwright.schema import recipe as recipes
 
@@ -25,7 +26,7 @@ def steps(context: Context, beside: Collection[str] = ()) -> list[AnyStep]:
     environments, our own code for labs, and Mesa with and without its patches."""
     board = context.board
     kernel_step = _kernel(context, board.kernel.recipe)
-    if emmc.is_emmc(context):
+    if has_no_table(board):
         found = _emmc(context, kernel_step)
         return [*_environments(context, found, _asked(context, beside) | {QEMU_ENVIRONMENT}), *found]
     overlays = loader.overlays_step(
@@ -49,6 +50,10 @@ def steps(context: Context, beside: Collection[str] = ()) -> list[AnyStep]:
 
 def _emmc(context: Context, kernel_step: AnyStep) -> list[AnyStep]:
     """The steps of a board whose disk has no partition table."""
+    from boardwright.kinds import (
+        emmc,  # what such a board takes is much to import, and others take none of it
+    )
+
     root_recipe = _recipe(context, context.board.rootfs.recipe, recipes.RootfsRecipe)
     root_base, root = rootfs.steps(context, root_recipe, kernel_step.name)
     standins = emmc.standin(context)
@@ -89,7 +94,9 @@ def image_targets(context: Context) -> tuple[str, ...]:
     """The steps whose outputs ``invoke build`` publishes."""
     loader_name = context.board.boot.loader
     root = _recipe(context, context.board.rootfs.recipe, recipes.RootfsRecipe)
-    if emmc.is_emmc(context):
+    if has_no_table(context.board):
+        from boardwright.kinds import emmc
+
         return (emmc.DISK, emmc.PARTS, context.board.kernel.recipe, root.recipe, *root.built)
     found = ("image", "image-zst", context.board.kernel.recipe, root.recipe, "overlays", *root.built)
     return (*found, loader_name) if loader_name else found

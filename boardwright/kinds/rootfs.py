@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from boardwright.build.step import Built, Input, Output, RootStep, Step, Text
-from boardwright.kinds import debs, emmc, models
+from boardwright.image.names import has_no_table
+from boardwright.kinds import debs, models
 from boardwright.kinds.context import Context, packages, script
 from boardwright.schema.recipe import RootfsRecipe
 
@@ -80,5 +81,14 @@ def _variables(context: Context) -> dict[str, object]:
         "console_baud": board.console.baud,
         "modules_load": board.rootfs.modules_load,
         "autologin": context.local.root_password_hash is None,
-        **(emmc.root_words(context) if emmc.is_emmc(context) else {}),
+        **_disk_words(context),
     }
+
+
+def _disk_words(context: Context) -> dict[str, object]:
+    """Of a disk without a table, whose partitions the root itself must name."""
+    if not has_no_table(context.board):
+        return {}
+    from boardwright.kinds import emmc
+
+    return emmc.root_words(context)

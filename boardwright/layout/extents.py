@@ -5,8 +5,9 @@ Offsets and sizes are bytes unless a name says sectors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from boardwright.errors import InputError
 from boardwright.schema.units import Size
@@ -58,8 +59,7 @@ def key(path: KeyPath) -> str:
     return text.removeprefix(".")
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(msgspec.Struct, frozen=True):
     """Bytes ``offset`` to ``end`` (exclusive) of the disk, whole sectors."""
 
     name: str
@@ -82,15 +82,13 @@ class Extent:
         return self.offset < other.end and other.offset < self.end
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedHole(Extent):
+class PlacedHole(Extent, frozen=True):
     """A loader's region. ``contents``: the loader's output that goes there, if any."""
 
     contents: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedPartition(Extent):
+class PlacedPartition(Extent, frozen=True):
     """A partition; in a GPT ``name`` is its PARTLABEL. ``number``: that of Linux, from 1."""
 
     number: int
@@ -110,8 +108,7 @@ class PlacedPartition(Extent):
         return (*boot, GROW_FILE_SYSTEM) if self.grow else boot
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """A layout that keeps every rule of its kind. ``device``: its name in Linux, when there is no GPT."""
 
     size: int

@@ -31,8 +31,7 @@ class Layout:
     faults: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Area(Extent):
+class Area(Extent, frozen=True):
     """A piece of the physical address space and who has it."""
 
     owner: str = ""

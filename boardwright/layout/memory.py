@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from boardwright.layout import split_rules
+import msgspec
+
 from boardwright.layout.extents import MemoryFault
 from boardwright.schema.board import Cma, Memory
 from boardwright.schema.units import Size
@@ -43,8 +43,8 @@ def _kernel_size(size: int) -> str:
 
 
 def faults(memory: Memory) -> list[MemoryFault]:
-    """Everything wrong with a board's memory."""
-    return [*(_faults(memory) if memory.cma else ()), *split_rules.faults(memory)]
+    """Everything wrong with a board's CMA; ``split_rules.faults`` judges the rest of its memory."""
+    return list(_faults(memory)) if memory.cma else []
 
 
 def _faults(memory: Memory) -> Iterator[MemoryFault]:
@@ -72,8 +72,7 @@ def available_below(memory: Memory, limit: int) -> Size:
     return Size(end - max(0, hole))
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(msgspec.Struct, frozen=True):
     """What the kernel says it reserved: bytes, and the physical address where they begin."""
 
     size: Size

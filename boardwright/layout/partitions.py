@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from boardwright.layout import blkdevparts
 from boardwright.layout.extents import (
     SECTOR,
     SMALLEST,
@@ -50,6 +49,8 @@ def resolve(disk: Disk, partitions: Sequence[Partition]) -> Table:
     for error in faults(disk, partitions):
         raise error
     if disk.table == "blkdevparts":
+        from boardwright.layout import blkdevparts  # of no use to a disk with a GPT
+
         return blkdevparts.placed(disk, partitions)
     return _placed(disk, partitions)
 
@@ -57,6 +58,8 @@ def resolve(disk: Disk, partitions: Sequence[Partition]) -> Table:
 def faults(disk: Disk, partitions: Sequence[Partition]) -> list[LayoutError]:
     """Everything wrong with a layout. Positions are judged once names and sizes are right."""
     if disk.table == "blkdevparts":
+        from boardwright.layout import blkdevparts
+
         return blkdevparts.faults(disk, partitions)
     found = [*_disk_faults(disk), *_hole_faults(disk), *_partition_faults(disk, partitions)]
     return found or list(_position_faults(disk, partitions))

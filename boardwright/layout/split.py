@@ -8,8 +8,9 @@ compares them. Here both come from one :class:`Split`. Addresses and sizes are b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from boardwright.errors import InputError
 from boardwright.layout.extents import Extent
@@ -26,15 +27,13 @@ _POOL = re.compile(
 _UNITS = {"K": 2**10, "M": MIB, "G": 2**30}
 
 
-@dataclass(frozen=True, slots=True)
-class Pool(Extent):
+class Pool(Extent, frozen=True):
     """A pool: ``offset`` is its physical address. ``flag``: 0 wherever it was seen."""
 
     flag: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(msgspec.Struct, frozen=True):
     """Who has which memory. Linux has ``linux`` bytes from ``base`` on."""
 
     base: int

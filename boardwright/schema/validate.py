@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec
 
 from boardwright.errors import InputError, InputErrors, Place
-from boardwright.layout import bootargs, memory, partitions
+from boardwright.layout import bootargs, memory, partitions, split_rules
 from boardwright.layout.presets import PRESETS
 from boardwright.schema.board import Board
 from boardwright.schema.project import LOCAL, Project, board_file
@@ -99,7 +99,8 @@ def _supplied(project: Project, board: Board) -> set[str]:
 def layout_faults(board: Board, document: Document) -> Iterator[InputError]:
     """Partitions and memory that cannot be, at the values that say so."""
     layout = partitions.faults(board.disk, board.partitions)
-    for error in [*layout, *memory.faults(board.memory), *bootargs.faults(board)]:
+    split = split_rules.faults(board.memory)
+    for error in [*layout, *memory.faults(board.memory), *split, *bootargs.faults(board)]:
         yield InputError(error.message, place=document.place(error.path), hint=error.hint)
     if board.disk.shipped is not None and board.disk.shipped not in PRESETS:
         yield InputError(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from boardwright.build.plan import Plan
 from boardwright.build.publish import Artifact, is_current
-from boardwright.kinds import debs, emmc
+from boardwright.image.names import has_no_table
+from boardwright.kinds import debs
 from boardwright.verbs.common import Request, open_store, request, say
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def build(root: Path, board: str, variant: str, jobs: int, step: str, every_step
 def published(asked: Request) -> list[Artifact]:
     """What ``out/<board>/`` holds."""
     board, kernel = asked.board_name, asked.context.board.kernel.recipe
-    if emmc.is_emmc(asked.context):
+    if has_no_table(asked.context.board):
+        from boardwright.kinds import emmc
+
         disk = [Artifact(emmc.disk_name(asked.context), emmc.DISK, emmc.disk_name(asked.context))]
         root_image = emmc.part_file(emmc.table(asked.context).holding("rootfs").name)
         disk.append(Artifact(root_image, emmc.PARTS, root_image))

@@ -257,10 +257,10 @@ def test_check_raises_all_of_them_at_once() -> None:
 def test_an_environment_larger_than_its_partition_is_found() -> None:
     made = consumers.derive(MAIX)
     table = partitions.resolve(MAIX.disk, MAIX.partitions)
-    small = dataclasses.replace(
+    small = msgspec.structs.replace(
         table,
         partitions=tuple(
-            dataclasses.replace(p, size=512) if p.name == "env" else p for p in table.partitions
+            msgspec.structs.replace(p, size=512) if p.name == "env" else p for p in table.partitions
         ),
     )
     said = agreement.faults(Consumers(environment=made.environment), small, split_rules.resolve(MAIX.memory))

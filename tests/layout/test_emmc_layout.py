@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import msgspec
@@ -61,7 +60,7 @@ def test_a_device_whose_name_ends_in_a_letter_has_no_p_before_the_number() -> No
 def test_a_gpt_has_no_device_paths() -> None:
     table = of(MAIX)
     with pytest.raises(ValueError, match="PARTUUID"):
-        dataclasses.replace(table, device=None).path(table.partitions[0])
+        msgspec.structs.replace(table, device=None).path(table.partitions[0])
 
 
 @given(board=boards())
