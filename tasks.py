@@ -24,6 +24,7 @@ JSON = {"json": "machine-readable output on stdout"}
         "step": "only these steps and what they need, not published (commas between)",
         "every-step": "also steps whose outputs nothing missing needs",
         "vendor": "the vendor's .axp: its package with our root, layout and split into out/<board>/vendor/",
+        "vendor-sdk": "the vendor's SDK: its kernel into out/<board>/vendor-kernel/, and into the package",
     }
 )
 @verb
@@ -35,12 +36,13 @@ def build(
     step: str = "",
     every_step: bool = False,
     vendor: str = "",
+    vendor_sdk: str = "",
 ) -> int:
     """Build the board's image into out/<board>/. Example: invoke build --board rock5b --variant quick"""
-    if vendor:
+    if vendor or vendor_sdk:
         from boardwright.verbs.vendor_build import vendor_build
 
-        return vendor_build(ROOT, board, variant, vendor, whole("--jobs", jobs, 0))
+        return vendor_build(ROOT, board, variant, vendor, vendor_sdk, whole("--jobs", jobs, 0))
     from boardwright.verbs.build import build
 
     return build(ROOT, board, variant, whole("--jobs", jobs, 0), step, every_step)
@@ -98,6 +100,10 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
         "repeat": "how many runs",
         "until-fail": "end at the first failure of the product",
         "retries": "how often a run that ended with a lab error is tried again",
+        "bootargs": "for U-Boot, for this boot only: the kernel's command line",
+        "loader-commands": "for U-Boot, before it boots, `;` between them",
+        "boot-command": "for U-Boot, instead of boot: such as 'booti ${kernel_addr_r} - ${fdt_addr_r}'",
+        "tell-apart": "after a silence, switch off and on once to tell a broken line from a silent board",
     }
 )
 @verb
@@ -118,6 +124,10 @@ def bringup(
     repeat: str = "1",
     until_fail: bool = False,
     retries: str = "",
+    bootargs: str = "",
+    loader_commands: str = "",
+    boot_command: str = "",
+    tell_apart: bool = False,
 ) -> int:
     """Boot the built image and run the bring-up checks. Example: invoke bringup --board rock5b"""
     from boardwright.verbs.bringup import bringup
@@ -140,6 +150,10 @@ def bringup(
         repeat=whole("--repeat", repeat, 1),
         until_fail=until_fail,
         retries=whole("--retries", retries, 0),
+        bootargs=bootargs,
+        loader_commands=loader_commands,
+        boot_command=boot_command,
+        tell_apart=tell_apart,
     )
 
 
@@ -149,10 +163,11 @@ def bringup(
         "target": "serial:PORT or labgrid:PLACE",
         "stop-autoboot": "stop the loader's countdown first",
         "key": "what stops it: a character, enter, space, escape, ctrl-c or tab (default: the board file's)",
-        "budget": "seconds for --stop-autoboot",
+        "budget": "seconds for --stop-autoboot, or until --push has a shell",
         "power": "switch the board off and on first, by command:PROGRAM, uhubctl:HUB:PORT or person",
         "cycle": "switch it off and on first by the labgrid place's own switch",
         "coordinator": "of labgrid, HOST[:PORT]",
+        "push": "FILE:/PATH: log in, have this file on the board (4 MiB at most), and end",
     }
 )
 @verb
@@ -167,6 +182,7 @@ def console(
     power: str = "",
     cycle: bool = False,
     coordinator: str = "",
+    push: str = "",
 ) -> int:
     """A terminal on the board, recorded; Ctrl-] leaves. Example: invoke console --target serial:FT232R"""
     from boardwright.verbs.console import console
@@ -182,16 +198,22 @@ def console(
         stop_autoboot=stop_autoboot,
         key=key,
         budget=whole("--budget", budget, 60),
+        push=push,
     )
 
 
 @task(
     help={
         **VARIANT,
-        "to": "a disk's path or serial number, a name from `devices` of local.yaml, or a plain file",
+        "to": "a disk's path or serial number, a name from `devices` of local.yaml, a plain file, or "
+        "through a board or lab: rockusb:, axdl:, labgrid:PLACE, console:TARGET@DISK",
         "image": "another image than the board's: .img, .img.zst or .img.xz with its .bmap beside it",
         "yes": "ask nothing; only for a disk whose serial number is in local.yaml, and for plain files",
         "list": "list the disks, and why some are never written to",
+        "loader": "rockusb: the vendor's loader, for a board in maskrom mode",
+        "serve": "console: the address by which the board reaches this host, or `line` for the serial line",
+        "power": "console: what switches the board, as for bringup",
+        "coordinator": "console, labgrid: HOST[:PORT] of labgrid's coordinator",
         **JSON,
     }
 )
@@ -205,11 +227,28 @@ def flash(
     yes: bool = False,
     list: bool = False,
     json: bool = False,
+    loader: str = "",
+    serve: str = "",
+    power: str = "",
+    coordinator: str = "",
 ) -> int:
     """Write the image to a card and read it back. Example: invoke flash --board rock5b --to sd"""
     from boardwright.verbs.flash import flash_image
 
-    return flash_image(ROOT, board, variant, to, image, yes, list, json)
+    return flash_image(
+        ROOT,
+        board,
+        variant,
+        to,
+        image,
+        yes,
+        list,
+        json,
+        loader=loader,
+        serve=serve,
+        power=power,
+        coordinator=coordinator,
+    )
 
 
 @task(help={"board": "only runs of this board", "limit": "how many runs", **JSON})

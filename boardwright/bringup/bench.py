@@ -15,6 +15,7 @@ from typing import Any
 from boardwright.bringup.expectation import Expectation, expectation
 from boardwright.console.channel import pace_of
 from boardwright.console.console import BootReport, Console
+from boardwright.console.strategy import Strategy, to_shell
 from boardwright.console.transcript import Transcript
 from boardwright.console.transport import Port
 from boardwright.errors import BoardwrightError, InputError
@@ -31,7 +32,8 @@ class Options:
     them those with one of these words, commas between, in name, file or title. ``history``: the SQLite file
     of all runs. ``connect``: for any target but ``qemu`` and ``replay``, the cable to a board that it
     switches on; what it enters into the stack is closed after the run. ``evidence``: when it is not the
-    target's own.
+    target's own. ``strategy``: what is done on the way to the shell; ``cycle`` switches the board off and on
+    for it.
     """
 
     target: str = "qemu"
@@ -46,6 +48,8 @@ class Options:
     history: Path | None = None
     connect: Callable[[contextlib.ExitStack], Port] | None = None
     evidence: Evidence | None = None
+    strategy: Strategy = field(default_factory=Strategy)
+    cycle: Callable[[], None] | None = None
 
 
 class Bench:
@@ -143,7 +147,7 @@ class Bench:
                 qemu.running(self._image, self.board.emulation, self._qemu_root, options.qemu)
             )
             self._console = Console(machine, transcript=transcript, slowdown=_host_slowdown, **keywords)
-        return self._console.boot(options.budget)
+        return to_shell(self._console, options.budget, options.strategy, options.cycle, switched_on=True)
 
     def __enter__(self) -> Bench:
         return self

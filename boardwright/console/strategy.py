@@ -40,17 +40,22 @@ class Strategy:
 
 
 def to_shell(
-    console: Console, budget: float, strategy: Strategy, cycle: Callable[[], None] | None = None
+    console: Console,
+    budget: float,
+    strategy: Strategy,
+    cycle: Callable[[], None] | None = None,
+    *,
+    switched_on: bool = False,
 ) -> BootReport:
     """Have ``console`` at a shell within ``budget`` seconds, which begin when the board is switched on.
 
-    ``cycle`` switches it off and on; without it the board is taken as it is. Raises what
-    :meth:`Console.boot` and :func:`~boardwright.console.loader.interrupt` raise, and ``BoardFailed``
-    ("bootargs not taken") when the kernel runs with others.
+    ``cycle`` switches it off and on; without it, or when it was ``switched_on`` already, the board is taken
+    as it is. Raises what :meth:`Console.boot` and :func:`~boardwright.console.loader.interrupt` raise, and
+    ``BoardFailed`` ("bootargs not taken") when the kernel runs with others.
     """
     if strategy.tell_apart and cycle is None:
         raise ValueError("telling a broken line from a silent board takes a power switch")
-    if cycle is not None:
+    if cycle is not None and not switched_on:
         power_on(console, cycle)
     shared = Budget(budget, console.channel.clock)
     try:

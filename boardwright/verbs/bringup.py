@@ -15,6 +15,7 @@ from boardwright.verbs.build import environment
 from boardwright.verbs.common import Request, request
 
 if TYPE_CHECKING:
+    from boardwright.console.strategy import Strategy
     from boardwright.targets import qemu as machine
 
 PASSWORD = "BOARDWRIGHT_CONSOLE_PASSWORD"
@@ -39,17 +40,37 @@ def bringup(
     repeat: int = 1,
     until_fail: bool = False,
     retries: int = 0,
+    bootargs: str = "",
+    loader_commands: str = "",
+    boot_command: str = "",
+    tell_apart: bool = False,
 ) -> int:
-    """Boot the built image on ``target`` and run the checks: 0 passed, 1 the product failed, 3 the lab."""
+    """Boot the built image on ``target`` and run the checks: 0 passed, 1 the product failed, 3 the lab.
+
+    ``bootargs``, ``loader_commands`` (``;`` between) and ``boot_command``: for U-Boot, for this boot only.
+    ``tell_apart``: after a silence, one power cycle shows whether board or line was at fault.
+    """
     from boardwright.bringup.bench import Options
     from boardwright.bringup.repeat import Plan
     from boardwright.bringup.run import bringup as run
+    from boardwright.console.loader import Autoboot
+    from boardwright.console.strategy import Strategy
     from boardwright.verbs import targets
     from boardwright.verbs.results import history_file
 
     where = targets.parse(target, recording)
     plan = Plan(times=repeat, until_fail=until_fail, retries=retries)
     asked = request(root, board, variant)
+    strategy = Strategy(
+        autoboot=Autoboot(asked.context.board.console.stop_autoboot),
+        commands=tuple(word.strip() for word in loader_commands.split(";") if word.strip()),
+        bootargs=bootargs or None,
+        boot=boot_command or "boot",
+        tell_apart=tell_apart,
+    )
+    _has_loader(strategy, where.kind, u_boot)
+    if tell_apart and not power:
+        raise InputError("--tell-apart takes a switch", hint="add --power: docs/console.md")
     image, manifest = built(asked)
     options = Options(
         target=where.kind,
@@ -60,6 +81,8 @@ def bringup(
         only=only,
         history=history_file(),
         connect=targets.connect(where, asked.context.board.console.baud, power, coordinator),
+        strategy=strategy,
+        cycle=targets.cycle(power) if tell_apart else None,
     )
     return run(
         None if where.kind == targets.REPLAY else image,
@@ -70,6 +93,15 @@ def bringup(
         options,
         plan,
     )
+
+
+def _has_loader(strategy: Strategy, kind: str, u_boot: bool) -> None:
+    """Raise ``InputError`` when the loader is to be told something and there is none on the way."""
+    if strategy.needs_loader and (kind == "replay" or (kind == "qemu" and not u_boot)):
+        raise InputError(
+            "--bootargs, --loader-commands and --boot-command are for U-Boot, and this boot has none",
+            hint="add --u-boot" if kind == "qemu" else "a recording says only what it said",
+        )
 
 
 def _with_lab(asked: Request, u_boot: bool, device: str, coherent: bool) -> machine.Options:

@@ -75,6 +75,16 @@ def connect(
     return lambda stack: _labgrid(stack, target.where, baud, switch, coordinator, cycle)
 
 
+def cycle(power: str) -> Callable[[], None]:
+    """What switches the board off and on. Raises ``InputError``."""
+    from boardwright.targets import power as switches
+
+    switch = switches.parse(power)
+    if switch is None:
+        raise InputError(f"--power {power}: expected a switch")
+    return lambda: switches.cycle(switch)
+
+
 def _serial(stack: contextlib.ExitStack, url: str, baud: int, switch: Power | None) -> Port:
     from boardwright.targets import serial
 

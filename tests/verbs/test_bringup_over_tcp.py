@@ -74,10 +74,12 @@ def _serve(server: socket.socket, switched: Path, script: Script) -> None:
             serve(ScriptedBoard(script), peer.fileno(), 90.0, 8.0)
 
 
-def bringup(project: Path, target: str, switch: str = "./switch") -> tuple[int, str, str]:
+def bringup(
+    project: Path, target: str, switch: str = "./switch", words: tuple[str, ...] = ()
+) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "invoke", "bringup", "--board", "rock5b", "--target", target,
-         "--power", f"command:{switch}", "--only", ONLY, "--budget", "120"],
+         "--power", f"command:{switch}", "--only", ONLY, "--budget", "120", *words],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=project, timeout=180, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "BOARDWRIGHT_CACHE": str(project / "cache")},
     )  # fmt: skip
@@ -118,3 +120,47 @@ def test_a_switch_that_does_not_work_is_the_labs_error(project: Path) -> None:
     assert status == 3
     assert "relay: no answer" in table + said
     assert not (project / "switched").exists()
+
+
+KERNEL_BY_HAND = ("load mmc 1:1 ${kernel_addr_r} /Image", "booti ${kernel_addr_r} - ${fdt_addr_r}")
+
+
+def with_a_loader_that(**change: Any) -> Script:
+    assert SCRIPT.loader is not None
+    return replace(SCRIPT, loader=replace(SCRIPT.loader, **change))
+
+
+def test_other_bootargs_for_this_boot_reach_the_kernel(project: Path) -> None:
+    load, boot = KERNEL_BY_HAND
+    script = with_a_loader_that(append="root=/dev/extlinux", seconds=8, known={load: "4 bytes read\n"})
+    words = ("--bootargs", "root=/dev/by-hand rw", "--loader-commands", load, "--boot-command", boot)
+    with board(project, script) as target:
+        status, table, said = bringup(project, target, words=words)
+    assert status == 0, table + said
+    log = (project / "out/rock5b/bringup/console.log").read_text()
+    assert "Kernel command line: root=/dev/by-hand rw" in log
+
+
+def test_bootargs_that_a_boot_script_overrules_are_the_boards_failure(project: Path) -> None:
+    with board(project, with_a_loader_that(append="root=/dev/extlinux", seconds=8)) as target:
+        status, table, said = bringup(project, target, words=("--bootargs", "root=/dev/by-hand rw"))
+    assert status == 1, table + said
+    assert "the kernel was not given" in table + said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--target", "qemu", "--bootargs", "quiet"), "add --u-boot"),
+        (("--target", "serial:x", "--tell-apart"), "--power"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(project: Path, words: tuple[str, ...], told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "invoke", "bringup", "--board", "rock5b", *words],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=project, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
