@@ -43,6 +43,8 @@ class Wish:
     split: Split
     bootargs: str
     tool: Tool
+    kernel: Path | None = None
+    """Instead of the vendor's, with its header."""
 
 
 @dataclass(slots=True)
@@ -112,6 +114,10 @@ def _image(
     if partition.contents == "rootfs":
         _packed(wish.root, files[image.file])
         report.changed[image.file] = "the root file system is boardwright's"
+        return
+    if partition.contents == "kernel" and wish.kernel:
+        shutil.copyfile(wish.kernel, files[image.file])
+        report.changed[image.file] = "a kernel compiled from the vendor's SDK"
         return
     if partition.contents == "env":
         report.changed[image.file] = "bootargs of the board file"

@@ -1,7 +1,8 @@
-"""``invoke build --vendor FILE.axp``: the vendor's package with our root, layout and split of memory."""
+"""``invoke build --vendor FILE.axp --vendor-sdk DIR``: the vendor's package with our root, layout, split."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -18,6 +19,7 @@ from boardwright.verbs.build import builder, environment
 from boardwright.verbs.common import Request, request, say
 
 if TYPE_CHECKING:
+    from boardwright.vendor.axera_package import Package
     from boardwright.vendor.rebuild import Rebuilt
 
 TOOLS = "tools-image"
@@ -25,47 +27,64 @@ ENDED_WELL = {"e2fsck": (0, 1), "debugfs": (0,), "resize2fs": (0,), "dumpe2fs": 
 """``e2fsck`` ends with 1 when it corrected something (e2fsck(8))."""
 
 
-def vendor_build(root: Path, board: str, variant: str, package: str, jobs: int = 0) -> int:
-    """Build the root file system, and ``out/<board>/vendor/``: package, update files, manifest."""
+def vendor_build(root: Path, board: str, variant: str, package: str, directory: str, jobs: int = 0) -> int:
+    """The vendor's ``package``, the kernel of the vendor's SDK in ``directory``, or one with the other.
+
+    Raises ``InputError`` for what is no package or no SDK, before anything is built.
+    """
     from boardwright.vendor.axera_package import Package
-    from boardwright.vendor.rebuild import Wish, rebuild
+    from boardwright.verbs.vendor_kernel import build_kernel, sdk_of
 
     asked = request(root, board, variant)
-    path = Path(package)
     if not emmc.is_emmc(asked.context):
-        raise InputError(f"--vendor: board {asked.board_name} takes no vendor's package; maix-iv does")
-    if not path.is_file():
-        raise InputError("--vendor: expected an .axp file of the vendor", place=Place(package))
-    with Package(path) as opened:  # before anything is built: a package that is none costs nothing
-        table = emmc.table(asked.context)
-        entries = executor.build(asked.plan(emmc.PARTS), builder(asked, jobs))
-        tools, epoch = environment(asked, TOOLS), asked.context.lock(asked.context.board.rootfs.recipe).epoch
-        wish = Wish(
-            table=table,
-            root=entries[emmc.PARTS].out / emmc.part_file(table.holding("rootfs").name),
-            bootargs=emmc.bootargs(asked.context),
-            split=emmc.split(asked.context),
-            tool=lambda command, directory: _sealed(tools, command, directory, epoch),
+        raise InputError(
+            f"board {asked.board_name} takes no vendor's package and no vendor's SDK; maix-iv takes both"
         )
-        asked.out.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=".vendor.", dir=asked.out))
-        try:
-            (partial / "work").mkdir()
-            made = partial / f"{asked.board_name}.axp"
-            report = rebuild(opened, wish, made, partial / "update", partial / "work")
-            shutil.rmtree(partial / "work")
-            manifest = _manifest(asked, opened.path, wish.bootargs, report, made)
-            (partial / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
-            final = asked.out / "vendor"
-            shutil.rmtree(final, ignore_errors=True)
-            partial.chmod(0o755)
-            partial.rename(final)
-        except OSError as error:
-            raise HostError(f"{asked.out}: {error.strerror or error}") from error
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    _summary(final, made.name, report, manifest)
+    if package and not Path(package).is_file():
+        raise InputError("--vendor: expected an .axp file of the vendor", place=Place(package))
+    with Package(Path(package)) if package else contextlib.nullcontext() as opened:
+        kernel = build_kernel(asked, sdk_of(directory), jobs) if directory else None
+        if opened:
+            _package(asked, opened, jobs, kernel)
     return 0
+
+
+def _package(asked: Request, opened: Package, jobs: int, kernel: Path | None) -> None:
+    """Build the root file system, and ``out/<board>/vendor/``: package, update files, manifest.
+
+    ``kernel``: with its header, instead of the one in the package.
+    """
+    from boardwright.vendor.rebuild import Wish, rebuild
+
+    table = emmc.table(asked.context)
+    entries = executor.build(asked.plan(emmc.PARTS), builder(asked, jobs))
+    tools, epoch = environment(asked, TOOLS), asked.context.lock(asked.context.board.rootfs.recipe).epoch
+    wish = Wish(
+        table=table,
+        root=entries[emmc.PARTS].out / emmc.part_file(table.holding("rootfs").name),
+        bootargs=emmc.bootargs(asked.context),
+        split=emmc.split(asked.context),
+        kernel=kernel,
+        tool=lambda command, directory: _sealed(tools, command, directory, epoch),
+    )
+    asked.out.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=".vendor.", dir=asked.out))
+    try:
+        (partial / "work").mkdir()
+        made = partial / f"{asked.board_name}.axp"
+        report = rebuild(opened, wish, made, partial / "update", partial / "work")
+        shutil.rmtree(partial / "work")
+        manifest = _manifest(asked, opened.path, wish.bootargs, report, made)
+        (partial / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+        final = asked.out / "vendor"
+        shutil.rmtree(final, ignore_errors=True)
+        partial.chmod(0o755)
+        partial.rename(final)
+    except OSError as error:
+        raise HostError(f"{asked.out}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    _summary(final, made.name, report, manifest)
 
 
 def _sealed(root: Path, command: list[str], directory: Path, epoch: int) -> str:

@@ -198,6 +198,24 @@ def test_the_same_package_comes_out_twice(tmp_path: Path) -> None:
     assert case.axp.read_bytes() == first
 
 
+def test_a_kernel_of_the_sdk_takes_the_place_of_the_vendors(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    own = tmp_path / "kernel.img"
+    own.write_bytes(headed(KERNEL + b"of our own"))
+    report = case.rebuilt(kernel=own)
+    with Package(case.axp) as package:
+        assert contents(package, "boot_signed.bin") == own.read_bytes()
+    assert report.changed["boot_signed.bin"] == "a kernel compiled from the vendor's SDK"
+
+
+def test_a_kernel_that_is_not_the_modules_is_refused(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    own = tmp_path / "kernel.img"
+    own.write_bytes(headed(KERNEL.replace(b"5.15.73", b"5.15.73-dirty")))
+    with pytest.raises(InputError, match=r"is Linux 5\.15\.73-dirty, soc's modules are for 5\.15\.73"):
+        case.rebuilt(kernel=own)
+
+
 @pytest.mark.parametrize(("case", "change", "said"), [
     ({"opt": 40}, {}, "partition opt has 33554432 bytes; the vendor's files need"),
     ({}, {"table": table(kernel=0)}, "partition kernel has 0 bytes, the vendor's boot_signed.bin"),
