@@ -55,6 +55,8 @@ class Options:
     arguments: tuple[str, ...] = ()
     files: Mapping[str, Path] = field(default_factory=dict)
     coherent: bool = True
+    card: bool = False
+    """The disk is an SD card, as boardwright/targets/emmc.py has it; QEMU takes sizes of a power of two only."""
 
 
 class Machine:
@@ -141,7 +143,7 @@ def _base(image: Path, emulation: Emulation, root: Path, directory: Path, option
     machine = [
         PROGRAM, *board, "-rtc", "base=utc", "-nodefaults", "-display", "none",
         "-drive", f"if=none,id=disk,format=qcow2,file={_INSIDE}/disk.qcow2,discard=unmap",
-        *(emmc.devices() if on_emmc else ["-device", "virtio-blk-pci,drive=disk"]),
+        *(emmc.devices() if on_emmc or options.card else ["-device", "virtio-blk-pci,drive=disk"]),
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
     if on_emmc:

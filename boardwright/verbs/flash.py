@@ -44,10 +44,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``target``: what ``--json`` says of it; ``name``: what a person is told."""
+    """``image``: what was written. ``done``: figures for ``--json``. ``text``: what a person is told."""
 
-    done: Done
-    name: str
+    image: Path
+    done: dict[str, Any]
+    text: str
     target: dict[str, Any] = field(default_factory=dict)
 
 
@@ -91,19 +92,19 @@ def _flash(root: Path, options: Options) -> dict[str, Any]:
     if far := remote(options.to, declared):
         from boardwright.verbs import flash_remote
 
-        image, written = flash_remote.write(root, options, far, asked_of_user)
+        written = flash_remote.write(root, options, far, asked_of_user)
     else:
         image = find(image_path(root, options))
         written = _disk_or_file(
             image, options, choose(options.to, declared, devices.found(needed=image.bmap.image_size))
         )
-    _tell(written, image)
+    say(written.text)
     return {
         "outcome": "written",
         "status": 0,
-        "image": str(image.path),
+        "image": str(written.image),
         "target": written.target,
-        **asdict(written.done),
+        **written.done,
     }
 
 
@@ -118,7 +119,7 @@ def _disk_or_file(image: Image, options: Options, choice: Choice) -> Written:
     finally:
         medium.close()
     row = _row(choice.device) if choice.device else {}
-    return Written(done, str(choice.path), {"path": str(choice.path), **row})
+    return read_back(image, done, str(choice.path), {"path": str(choice.path), **row})
 
 
 def image_path(
@@ -164,15 +165,15 @@ def asked_of_user(options: Options, declared: bool, lines: list[str], what: str,
     agree(word, undeclared, options.yes, None if options.yes else _typed(lines, what, word))
 
 
-def _tell(written: Written, source: Image) -> None:
-    done = written.done
+def read_back(image: Image, done: Done, name: str, target: dict[str, Any]) -> Written:
+    """The end of a flash that was read back; ``name``: of what was written to."""
     text = (
-        f"{short(source.path)} is on {written.name}, read back: {done.mapped_bytes / 1e6:.0f} MB "
+        f"{short(image.path)} is on {name}, read back: {done.mapped_bytes / 1e6:.0f} MB "
         f"in {done.write_seconds:.1f} + {done.verify_seconds:.1f} s"
     )
     if done.rewritten:
         text += f"; {done.rewritten} ranges had to be written twice: do not trust this card for long"
-    say(text)
+    return Written(image.path, {"read_back": True, **asdict(done)}, text, target)
 
 
 def _row(device: devices.Device) -> dict[str, Any]:
