@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -124,3 +125,24 @@ def serial_url(resources: list[Mapping[str, Any]], place: str) -> tuple[str, int
         f"expected a NetworkSerialPort in the place {place!r}, found {names}",
         hint="see labgrid-client show; the exporter must offer a RawSerialPort or USBSerialPort",
     )
+
+
+def storage(lab: Lab, seconds: float = 30.0) -> tuple[str, str]:
+    """Host and path of the place's card reader, once a card is there. Raises ``HostError``.
+
+    After the mux has switched the exporter takes some seconds to tell of the new disk.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        resources = parse_resources(lab.client("show"))
+        found = [r["params"] for r in resources if "SDMux" in str(r["cls"]) or "MassStorage" in str(r["cls"])]
+        for parameters in found:
+            if parameters.get("path"):
+                return str(parameters["host"]), str(parameters["path"])
+        if not found or time.monotonic() > end:
+            names = ", ".join(str(r["cls"]) for r in resources) or "no resource"
+            raise HostError(
+                f"expected a NetworkUSBSDMuxDevice with a card in the place {lab.place!r}, found {names}",
+                hint="is there a card in the mux? labgrid-client show tells its path",
+            )
+        time.sleep(0.5)

@@ -56,7 +56,7 @@ class Options:
     files: Mapping[str, Path] = field(default_factory=dict)
     coherent: bool = True
     card: bool = False
-    """The disk is an SD card, as boardwright/targets/emmc.py has it; QEMU takes sizes of a power of two only."""
+    """The disk is an SD card (boardwright/targets/emmc.py); QEMU takes sizes of a power of two only."""
 
 
 class Machine:

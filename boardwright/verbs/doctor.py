@@ -21,6 +21,8 @@ class Finding:
     ok: bool
     found: str
     hint: str = ""
+    needed: bool = True
+    """Whether a build needs it; what one way of flashing needs is told, and is no failure."""
 
 
 def doctor(_root: Path, as_json: bool) -> int:
@@ -30,10 +32,11 @@ def doctor(_root: Path, as_json: bool) -> int:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
         for finding in findings:
-            print(f"{'ok ' if finding.ok else 'NO '} {finding.what}: {finding.found}")
+            mark = "ok " if finding.ok else "NO " if finding.needed else "-- "
+            print(f"{mark} {finding.what}: {finding.found}")
             if finding.hint and not finding.ok:
                 print(f"    hint: {finding.hint}")
-    return ExitStatus.OK if all(finding.ok for finding in findings) else ExitStatus.HOST
+    return ExitStatus.OK if all(f.ok or not f.needed for f in findings) else ExitStatus.HOST
 
 
 def _python() -> Finding:
@@ -53,6 +56,23 @@ def _program(name: str, package: str) -> Callable[[], Finding]:
         return Finding(name, found is not None, found or "not found", f"install the package {package}")
 
     return question
+
+
+def _for_flash(name: str, package: str, why: str) -> Callable[[], Finding]:
+    def question() -> Finding:
+        found = shutil.which(name)
+        hint = f"{why}: apt install {package}"
+        return Finding(f"{name} (flash)", found is not None, found or "not found", hint, needed=False)
+
+    return question
+
+
+def _libusb() -> Finding:
+    from ctypes.util import find_library
+
+    found = find_library("usb-1.0")
+    hint = "for --to axdl over USB: apt install libusb-1.0-0"
+    return Finding("libusb (flash)", found is not None, found or "not found", hint, needed=False)
 
 
 def _sealing() -> Finding:
@@ -111,4 +131,9 @@ QUESTIONS: list[Callable[[], Finding]] = [
     _emulation,
     _mirrors,
     _space,
+    _for_flash("zstd", "zstd", "to flash .img.zst"),
+    _for_flash("xz", "xz-utils", "to flash .img.xz"),
+    _for_flash("rkdeveloptool", "rkdeveloptool", "for --to rockusb"),
+    _for_flash("ssh", "openssh-client", "for --to labgrid:PLACE"),
+    _libusb,
 ]

@@ -39,6 +39,7 @@ def write(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
         "rockusb": _rockusb,
         "axdl": _axdl,
         "console": _console,
+        "labgrid": _labgrid,
     }
     return kinds[far.kind](root, options, far, ask)
 
@@ -141,6 +142,32 @@ def _console(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
         console.channel.write("exit\n")  # our shell; the login behind it goes on
     target = {"kind": "console", "through": f"{where.kind}:{where.where}", "path": str(device.path)}
     return read_back(image, done, f"the board's {device.path}", target | asdict(device))
+
+
+def _labgrid(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
+    """The card in the USB-SD-Mux of a labgrid place, on the exporter's host; the board has it afterwards."""
+    from boardwright.flash import boarddisk
+    from boardwright.flash.ssh import Ssh
+    from boardwright.targets import labgrid
+
+    image = find(image_path(root, options))
+    with labgrid.acquired(labgrid.Lab(far.where, options.coordinator)) as lab:
+        lab.client("sd-mux", "host")
+        host, path = labgrid.storage(lab)
+        shell = Ssh(host)
+        device = boarddisk.the_disk(path, boarddisk.disks(shell, image.bmap.image_size))
+        lines = [f"{described(device)} on {host} will be overwritten with {image.path.name}."]
+        ask(options, far.declared, lines, "the place's name", far.where)
+        boarddisk.still(shell, device)
+        medium = boarddisk.BoardDisk(shell, device, shell)
+        kept = record(image, "labgrid", far.where, host, str(device.size), device.serial)
+        try:
+            done = flash(image, medium, kept, Progress())
+        finally:
+            medium.close()
+        lab.client("sd-mux", "dut")
+    target = {"kind": "labgrid", "place": far.where, "host": host, "path": str(device.path)}
+    return read_back(image, done, f"the card of {far.where}", target | asdict(device))
 
 
 def _carrier(stack: contextlib.ExitStack, console: Console, serve: str, image: Image, baud: int) -> Carrier:
