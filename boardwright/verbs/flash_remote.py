@@ -179,10 +179,10 @@ def _carrier(stack: contextlib.ExitStack, console: Console, serve: str, image: I
         return network
     megabytes = image.bmap.mapped_bytes / 1e6
     say(f"over the line: {megabytes:.0f} MB, less what gzip saves, at {baud / 25e6:.3f} MB/s at best")
-    return _Line(console)
+    return Line(console)
 
 
-class _Line:
+class Line:
     """A ``Carrier`` over the console, compressed: for small images, or where there is no network."""
 
     most = 2**18

@@ -15,7 +15,7 @@ from boardwright.flash import boarddisk, run
 from boardwright.flash.boarddisk import BoardDisk, disks, still, the_disk
 from boardwright.flash.journal import Journal
 from boardwright.flash.serve import Network
-from boardwright.verbs.flash_remote import _Line
+from boardwright.verbs.flash_remote import Line
 
 IMAGE = content()
 MIB = 2**20
@@ -61,7 +61,7 @@ def test_over_the_line(disk: Path, tmp_path: Path) -> None:
         data[start + 64 : start + 4096] = data[start : start + 1] * 4032
     with shell("sh", "-i") as console:
         device = the_disk(str(disk), disks(console, SIZE))
-        medium = BoardDisk(console, device, _Line(console))
+        medium = BoardDisk(console, device, Line(console))
         image = found(make(tmp_path, bytes(data)))
         run.flash(image, medium, Journal(tmp_path / "state/x.json", "image"))
     assert holds((tmp_path / "backing").read_bytes(), bytes(data))
