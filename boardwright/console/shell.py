@@ -40,7 +40,7 @@ SETTINGS = (
     "dmesg -n 1",
 )
 FUNCTIONS = (
-    "bw_f=/run/boardwright.out",
+    "bw_f=/run/boardwright.$$",  # its own: a board may have several shells of ours at once
     "bw_sum() { sha256sum | cut -c1-16; }",
     'bw_do() { bw_s=256; (eval "$1") >$bw_f 2>&1 </dev/null; bw_s=$?; }',
     'bw_ok() { [ "$(printf %s "$2" | bw_sum)" = "$1" ]; }',

@@ -7,6 +7,7 @@ import pty
 import select
 import shutil
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -90,3 +91,13 @@ def test_a_command_that_does_not_end_is_interrupted() -> None:
         with pytest.raises(CommandTimeout):
             console.run("sleep 600", 5)
         assert console.run("echo alive").line == "alive"
+
+
+def test_two_shells_on_one_board_keep_their_answers_apart() -> None:
+    with shell("sh", "-i") as one, shell("sh", "-i") as other:
+        slow = threading.Thread(target=lambda: answers.append(one.run("echo one; sleep 1; echo end", 60)))
+        answers: list[Result] = []
+        slow.start()
+        while slow.is_alive():
+            assert other.run("seq 60").output.split() == [str(n) for n in range(1, 61)]
+        assert answers == [Result("one\nend\n", 0)]
