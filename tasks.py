@@ -468,7 +468,7 @@ def layout(
     help={
         **VARIANT,
         "console": "serial:PORT or labgrid:PLACE",
-        "to": "the new layout: mmcblk0:1536K(uboot),… as blkdevparts takes it, or a file with it",
+        "to": "the new layout: mmcblk0:1536K(uboot),… or a file with it (default: the board file's)",
         "format": "partitions that get an empty ext4 (commas between)",
         "delete": "partitions that may be lost (commas between)",
         "stick-root": "root= of the rescue stick (default: the partition that --stick makes)",

@@ -46,8 +46,6 @@ def repartition(
     from boardwright.repartition import drive
     from boardwright.repartition.stick import ROOT
 
-    if not to:
-        raise InputError("--to: expected the new layout, mmcblk0:1536K(uboot),…", hint="docs/repartition.md")
     job = drive.Job(
         to=_layout(asked, to),
         stick_root=stick_root or ROOT,
@@ -128,13 +126,30 @@ def _stick(asked: Request) -> int:
 
 
 def _layout(asked: Request, to: str) -> str:
-    """``to`` itself, or the text of a file of that name in the project."""
+    """``to`` itself, the text of a file of that name in the project, or the board file's layout."""
+    if not to:
+        return _of_board_file(asked)
     path = asked.project.root / to
     text = path.read_text().strip() if ":" not in to and path.is_file() else to
     text = text.removeprefix("blkdevparts=")
     if ":" not in text or "(" not in text:
         raise InputError(f"--to: expected blkdevparts such as mmcblk0:1536K(uboot),…, found {text[:80]!r}")
     return text
+
+
+def _of_board_file(asked: Request) -> str:
+    from boardwright.image.names import has_no_table
+
+    if not has_no_table(asked.context.board):
+        raise InputError(
+            f"--to: expected the new layout, mmcblk0:1536K(uboot),…; {asked.board_name} has a GPT",
+            hint="--board maix-iv takes the layout of its board file",
+        )
+    from boardwright.kinds import emmc
+    from boardwright.layout import blkdevparts
+
+    table = emmc.table(asked.context)
+    return blkdevparts.text(table.partitions, table.device or "")
 
 
 def _names(text: str) -> tuple[str, ...]:
