@@ -17,7 +17,7 @@ import os
 import re
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from boardwright.console import shell
@@ -56,6 +56,8 @@ class Script:
     """Kernel lines that break into prompts and outputs, one at a time, again and again."""
     lag: float = 0.0
     """Seconds from an Enter to what the shell prints, and from that to its prompt; the echo has none."""
+    session: Callable[[str], str] | None = None
+    """What the login shell prints for a line, when others than our own shell log in."""
 
 
 class ScriptedBoard:
@@ -226,6 +228,8 @@ class ScriptedBoard:
         elif self._state == "bash":
             if line.endswith("echo bw-$((6*7))-$0"):
                 self._say("bw-42-bash\n" if line.startswith("echo") else "bash: exec: not found\n")
+            elif self._script.session is not None and line != shell.ENTER:
+                self._say(self._script.session(line))
             self._state = "sh" if line == shell.ENTER else "bash"
             self._echo = self._echo or line == "stty echo"
             self._prompt()
