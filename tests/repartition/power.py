@@ -7,6 +7,7 @@ rename is there or not. A program (resize2fs) that is cut short leaves a file wi
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import random
 from pathlib import Path
@@ -17,7 +18,9 @@ from boardwright.repartition.parts import Refused
 SECTOR = 512
 LOST, KEPT, MIXED = "lost", "kept", "mixed"
 """Nothing unsynced is there; all is, the last write half; any sectors are."""
-_tools: dict[tuple[tuple[str, ...], str], tuple[str, bytes]] = {}
+_tools: collections.OrderedDict[tuple[tuple[str, ...], str], tuple[str, bytes]] = collections.OrderedDict()
+_REMEMBERED = 12
+"""Results kept, of some 20 MiB each: one run has fewer."""
 
 
 class PowerCut(BaseException):
@@ -122,6 +125,9 @@ class Fragile(Medium):
             except Refused as refused:
                 raise ToolRefused(refused.message) from refused
             _tools[key] = said, self.read_all(name)
+            if len(_tools) > _REMEMBERED:
+                _tools.popitem(last=False)
+        _tools.move_to_end(key)
         said, data = _tools[key]
         self.path(name).write_bytes(data)
         return said
