@@ -60,6 +60,7 @@ def _add_request(command: argparse.ArgumentParser) -> None:
     command.add_argument("--to", required=True, help="the new layout, as blkdevparts")
     command.add_argument("--name", default="mmcblk0", help="the device's name in blkdevparts")
     command.add_argument("--root", default="", help="the new root= (default: as now)")
+    command.add_argument("--mem", default="", help="the new mem= (default: as now)")
     command.add_argument("--format", action="append", default=[], metavar="PARTITION")
     command.add_argument("--delete", action="append", default=[], metavar="PARTITION")
     command.add_argument("--stick-root", required=True, help="root= of the rescue system")
@@ -81,7 +82,12 @@ def planned(asked: argparse.Namespace, medium: Medium) -> tuple[Request, Plan, d
             hint="`resume` goes on with it; it needs the stick it began with",
         )
     blocks = ubootenv.blocks(
-        old, asked.to, asked.root or parts.root_of(bootargs), asked.stick_root, asked.stick_init
+        old,
+        asked.to,
+        asked.root or parts.root_of(bootargs),
+        asked.stick_root,
+        asked.stick_init,
+        asked.mem,
     )
     before = parts.parse(parts.of_bootargs(bootargs), asked.name, medium.size)
     after = parts.parse(asked.to, asked.name, medium.size)
@@ -95,6 +101,8 @@ def planned(asked: argparse.Namespace, medium: Medium) -> tuple[Request, Plan, d
         delete=frozenset(asked.delete),
         stick=room,
         atomic=blocks.atomic,
+        reworded=asked.root not in ("", parts.root_of(bootargs))
+        or asked.mem not in ("", ubootenv.memory_of(bootargs)),
         rates=Rates(),
     )
     forms = {"old": old, "reordered": blocks.reordered, "guard": blocks.guard, "new": blocks.new}

@@ -14,15 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from boardwright.console import transfer
 from boardwright.console.budget import Budget
 from boardwright.console.console import Console
 from boardwright.console.errors import BoardFailed
 from boardwright.console.loader import Autoboot, interrupt
 from boardwright.console.strategy import check_bootargs
 from boardwright.errors import InputError, ProductError
+from boardwright.layout import loadscript
+from boardwright.layout.split import Split
 from boardwright.repartition import parts
 from boardwright.repartition.parts import Refused
-from boardwright.repartition.ubootenv import one_shot
+from boardwright.repartition.ubootenv import memory_of, one_shot
 
 INIT = "/usr/lib/boardwright/rescue-init"
 _PROGRAM = "python3 -m repartition"
@@ -38,13 +41,14 @@ class Job:
     """``to``: the new layout as blkdevparts, of ``device`` (``mmcblk0``). ``stick_root``: the stick's
     ``root=``.
 
-    ``root``: the new ``root=``; empty: as it is.
+    ``root``, ``mem``: the new ``root=`` and ``mem=``; empty: as they are.
     """
 
     to: str
     stick_root: str
     device: str = "mmcblk0"
     root: str = ""
+    mem: str = ""
     format: tuple[str, ...] = ()
     delete: tuple[str, ...] = ()
 
@@ -52,6 +56,7 @@ class Job:
         """The arguments of ``plan`` and ``run``."""
         words = ["--to", self.to, "--name", self.device, "--stick-root", self.stick_root]
         words += ["--root", self.root] if self.root else []
+        words += ["--mem", self.mem] if self.mem else []
         for option, names in (("--format", self.format), ("--delete", self.delete)):
             for name in names:
                 words += [option, name]
@@ -129,20 +134,21 @@ def carry_out(console: Console, words: str, seconds: float, say: Say) -> None:
     )
 
 
-def restart(console: Console) -> None:
-    """Reboot from the rescue system; what the console hears from now on is a start of its own."""
-    console.channel.write(f"{_RESTART}\n")
+def restart(console: Console, command: str = _RESTART) -> None:
+    """Reboot, from the rescue system if nothing else is said; what is heard from now on is a start of its
+    own."""
+    console.channel.write(f"{command}\n")
     console.channel.settle(1.0, 5.0)
     console.channel.discard()
     console.watch.restart()
 
 
 def check(console: Console, job: Job, planned: dict[str, Any], say: Say) -> None:
-    """At the board's own shell: the layout it runs with, and what was left to grow. Raises
+    """At the board's own shell: the layout and memory it runs with, and what was left to grow. Raises
     ``ProductError``."""
     answer = console.run("cat /proc/cmdline")
     try:
-        found = parts.of_bootargs(answer.output)
+        found, mem = parts.of_bootargs(answer.output), memory_of(answer.output)
     except Refused as refused:
         raise ProductError(f"the kernel's command line: {refused.message}") from refused
     if found != job.to:
@@ -150,6 +156,10 @@ def check(console: Console, job: Job, planned: dict[str, Any], say: Say) -> None
             f"the board runs with the layout {found!r}, expected {job.to!r}",
             state="not as planned",
             lines=(),
+        )
+    if job.mem and mem != job.mem:
+        raise BoardFailed(
+            f"the board runs with mem={mem}, expected {job.mem}", state="not as planned", lines=()
         )
     say("the board runs with the new layout")
     numbers = {name: n for n, name in enumerate(_names(job.to), start=1)}
@@ -163,6 +173,33 @@ def check(console: Console, job: Job, planned: dict[str, Any], say: Say) -> None
                     hint="the layout is in place; type it again once the board has resize2fs",
                 )
             say(f"{operation['name']} is grown")
+
+
+def set_pools(console: Console, split: Split, say: Say, path: str = loadscript.PATH) -> bool:
+    """At the board's own shell: have the load script name the pools of ``split``; whether that took a change,
+    which counts from the next start on.
+
+    The script is replaced as a whole, with its owner and mode. Raises ``InputError`` for a script that does
+    not load the driver with plain pools, ``ProductError`` when the board cannot write it.
+    """
+    if console.run(f"test -f {path}").status:
+        say(f"there is no {path} on this board: no pool was changed")
+        return False
+    before = transfer.pull(console, path).decode("utf-8", "surrogateescape")
+    after = loadscript.edited(before, split)
+    if after == before:
+        return False
+    data = after.encode("utf-8", "surrogateescape")
+    transfer.push(console, data, f"{path}.new")
+    whole = f"cp -p {path} {path}.set && cat {path}.new >{path}.set && rm {path}.new && sync"
+    done = console.run(f"{whole} && mv {path}.set {path} && sync", 120)
+    if done.status or transfer.pull(console, path) != data:
+        raise ProductError(
+            f"{path} was not written: {done.output.strip()[-200:] or 'it reads otherwise'}",
+            hint=f"mem={split.mem} is set, so nothing overlaps; write cmmpool={split.cmmpool} there by hand",
+        )
+    say(f"{path} names cmmpool={split.cmmpool}")
+    return True
 
 
 def _names(layout: str) -> list[str]:

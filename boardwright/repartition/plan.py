@@ -73,6 +73,8 @@ class Request:
     stick: int = 0
     atomic: bool = True
     """Whether the forms of the environment differ in one sector only."""
+    reworded: bool = False
+    """Whether the bootargs change in more than the layout: another ``root=`` or ``mem=``."""
     rates: Rates = field(default_factory=Rates)
 
 
@@ -339,7 +341,8 @@ def _ordered(request: Request, changes: Sequence[Change]) -> Plan:
     operations = list(prepared)
     operations += [_moved(c, BEFORE, rates) for c in early]
     operations += [_restored(c, BEFORE, rates) for c in first]
-    changed = [held.part for held in request.held] != [wanted.part for wanted in request.wanted]
+    layout = [held.part for held in request.held] != [wanted.part for wanted in request.wanted]
+    changed = layout or request.reworded
     torn = [] if request.atomic else [
         "the environment's old and new form differ in more than one sector: a power cut in the "
         "milliseconds of "

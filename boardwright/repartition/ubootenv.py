@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from .parts import SECTOR, Refused, of_bootargs, root_of
 
 SIZE = 0x20000
+HOLD = "bw.hold"
 FRONT = SECTOR - 4 - len("bootargs=")
 """Characters of bootargs that share the first sector with the CRC."""
 
@@ -68,8 +69,11 @@ class Blocks:
     """Whether they differ in their first sector only."""
 
 
-def blocks(block: bytes, parts: str, root: str, stick_root: str, stick_init: str) -> Blocks:
-    """The three blocks for ``blkdevparts=parts`` and ``root=root``. Raises :class:`Refused`."""
+def blocks(block: bytes, parts: str, root: str, stick_root: str, stick_init: str, mem: str = "") -> Blocks:
+    """The three blocks for ``blkdevparts=parts``, ``root=root`` and ``mem=mem`` (empty: as it is).
+
+    Raises :class:`Refused`, also for a ``mem`` that gives Linux what the NPU has.
+    """
     variables = read(block)
     if "bootargs" not in variables:
         raise Refused(
@@ -79,15 +83,18 @@ def blocks(block: bytes, parts: str, root: str, stick_root: str, stick_init: str
         )
     bootargs = variables["bootargs"]
     old_parts, old_root = of_bootargs(bootargs), root_of(bootargs)
+    old_mem = memory_of(bootargs)
+    _check_memory(old_mem, mem)
     rest = " ".join(
-        word for word in bootargs.split() if not re.match(r"(blkdevparts|root|bw\.was|init)=", word)
+        word for word in bootargs.split() if not re.match(r"(blkdevparts|root|bw\.was|init|mem)=", word)
     )
+    was, will = (f" mem={value}" if value else "" for value in (old_mem, mem or old_mem))
     init = re.search(r"(?:^|\s)(init=\S+)", bootargs)
     own = f" {init[1]}" if init else ""
     fronts = [
-        f"root={old_root}{own} blkdevparts={old_parts}",
-        f"root={stick_root} init={stick_init} rootwait blkdevparts={old_parts}",
-        f"root={root}{own} blkdevparts={parts}",
+        f"root={old_root}{own} blkdevparts={old_parts}{was}",
+        f"root={stick_root} init={stick_init} rootwait blkdevparts={old_parts}{was}",
+        f"root={root}{own} blkdevparts={parts}{will}",
     ]
     width = max(len(front) for front in fronts)
     others = {name: value for name, value in variables.items() if name != "bootargs"}
@@ -95,10 +102,39 @@ def blocks(block: bytes, parts: str, root: str, stick_root: str, stick_init: str
     return Blocks(made[0], made[1], made[2], atomic=width < FRONT)
 
 
+def memory_of(bootargs: str) -> str:
+    """The value of ``mem=``, or nothing. Raises :class:`Refused` when there are several."""
+    found = [word.removeprefix("mem=") for word in bootargs.split() if word.startswith("mem=")]
+    if len(found) > 1:
+        raise Refused(f"expected one mem= in the bootargs, found {len(found)} in {bootargs[:200]!r}")
+    return found[0] if found else ""
+
+
+def _check_memory(old: str, new: str) -> None:
+    """Linux may get less at once: what it leaves is nobody's until the load script is changed, too."""
+    if old and new and (before := _bytes(old)) < (after := _bytes(new)):
+        raise Refused(
+            f"Linux has mem={old} and would get {new}: {(after - before) >> 20} MiB of the NPU's pool, which "
+            "lies there until the load script says otherwise",
+            hint="change cmmpool= on the running board first: docs/repartition.md, Memory",
+        )
+
+
+def _bytes(value: str) -> int:
+    match = re.fullmatch(r"(\d{1,9})([KMG])", value)
+    if match is None:
+        raise Refused(f"expected mem= such as 3072M, found {value!r}")
+    return int(match[1]) << {"K": 10, "M": 20, "G": 30}[match[2]]
+
+
 def one_shot(bootargs: str, stick_root: str, stick_init: str) -> str:
-    """The bootargs that start the rescue stick once."""
+    """The bootargs that start the rescue stick once, which then waits to be told what to do.
+
+    ``bw.hold``: without it ``rescue-init`` goes on with an interrupted run by itself, which is right after
+    the guard's start and wrong when someone only asks for the plan.
+    """
     of_bootargs(bootargs)
     root_of(bootargs)
     rest = [word for word in bootargs.split() if not re.match(r"(root|init)=", word)]
     more = [] if "rootwait" in rest else ["rootwait"]
-    return " ".join([f"root={stick_root}", f"init={stick_init}", *rest, *more])
+    return " ".join([f"root={stick_root}", f"init={stick_init}", *rest, *more, HOLD])

@@ -69,3 +69,9 @@ def test_one_shot_bootargs_change_the_root_and_nothing_else() -> None:
     assert f"init={STICK_INIT}" in once.split()
     assert of_bootargs(once) == SHIPPED
     assert {*bootargs(SHIPPED).split()} - {*once.split()} == {"root=/dev/mmcblk0p10"}
+
+
+def test_who_asks_over_the_console_is_not_overtaken_by_an_interrupted_run() -> None:
+    assert ubootenv.HOLD in ubootenv.one_shot(bootargs(SHIPPED), STICK_ROOT, STICK_INIT).split()
+    guard = dict(uboot_env.parse(forms().guard).variables)["bootargs"]
+    assert ubootenv.HOLD not in guard.split(), "after a power cut the stick goes on by itself"
