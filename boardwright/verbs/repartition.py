@@ -6,11 +6,14 @@ import contextlib
 import json as json_
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from boardwright.errors import ExitStatus, InputError
 from boardwright.verbs import targets
 from boardwright.verbs.common import Request, request, say
+
+if TYPE_CHECKING:
+    from boardwright.layout.split import Split
 
 _BOOT_SECONDS = 300.0
 
@@ -46,15 +49,17 @@ def repartition(
     from boardwright.repartition import drive
     from boardwright.repartition.stick import ROOT
 
+    split = None if to else _split(asked)
     job = drive.Job(
         to=_layout(asked, to),
+        mem=split.mem if split else "",
         stick_root=stick_root or ROOT,
         root=new_root,
         format=_names(format),
         delete=_names(delete),
     )
     return _over_console(
-        asked, console, job, power, coordinator, float(budget), dry_run=dry_run, yes=yes, as_json=json
+        asked, console, job, split, power, coordinator, float(budget), dry_run=dry_run, yes=yes, as_json=json
     )
 
 
@@ -62,6 +67,7 @@ def _over_console(
     asked: Request,
     target: str,
     job: Any,
+    split: Split | None,
     power: str,
     coordinator: str,
     budget: float,
@@ -100,17 +106,22 @@ def _over_console(
         else:
             text, planned = drive.plan(console, job)
             print(json_.dumps(planned) if as_json else text, end="\n" if as_json else "")
-            if dry_run or not planned["operations"]:
+            if dry_run or (not planned["operations"] and split is None):
                 drive.restart(console)
                 return ExitStatus.OK
             if not yes and not _confirmed():
                 say("nothing was changed")
                 drive.restart(console)
                 return ExitStatus.INPUT
-            drive.carry_out(console, f"run {job.words()}", 600 + 6 * planned["seconds"], say)
+            if planned["operations"]:
+                drive.carry_out(console, f"run {job.words()}", 600 + 6 * planned["seconds"], say)
         drive.restart(console)
         console.boot(budget)
         drive.check(console, job, planned, say)
+        if split is not None and drive.set_pools(console, split, say):
+            drive.restart(console, "sync; reboot")
+            console.boot(budget)
+            drive.check(console, job, {"operations": []}, say)
     return ExitStatus.OK
 
 
@@ -135,6 +146,13 @@ def _layout(asked: Request, to: str) -> str:
     if ":" not in text or "(" not in text:
         raise InputError(f"--to: expected blkdevparts such as mmcblk0:1536K(uboot),…, found {text[:80]!r}")
     return text
+
+
+def _split(asked: Request) -> Split | None:
+    """Who has which memory by the board file. Raises ``InputError`` for what cannot be."""
+    from boardwright.layout import split_rules
+
+    return split_rules.resolve(asked.context.board.memory)
 
 
 def _of_board_file(asked: Request) -> str:

@@ -90,7 +90,7 @@ def run_until(board: Board, event: int) -> int:
         if "CUT-NOW" in text:
             return 0
         if "CUT-END" not in text:
-            text += listen(port, "CUT-END", 30)
+            text += listen(port, "CUT-END", 300)
         assert "STATUS 0" in text, text
         return int(text.split("CUT-COUNT ")[1].split()[0])
 
@@ -145,6 +145,21 @@ def test_killed_in_the_middle_it_resumes_by_itself(shipped: Board, tmp_path: Pat
     report = board.report()
     assert report.resumed
     assert_boots(report, board, TARGET, 1)
+    assert_sound(board, TARGET)
+
+
+def test_killed_before_the_guard_it_boots_as_before_and_begins_anew_when_told(
+    shipped: Board, tmp_path: Path
+) -> None:
+    board = copied(shipped, tmp_path)
+    assert run_until(board, 2) == 0
+    report = board.report()
+    assert not report.resumed
+    assert_boots(report, board, SHIPPED, 1)
+    with board.powered() as (_, port):
+        assert drive.interrupted(at_rescue(port))  # at the prompt: the stick did not go on by itself
+    go_on(board)
+    assert_boots(board.report(), board, TARGET, 2)
     assert_sound(board, TARGET)
 
 
