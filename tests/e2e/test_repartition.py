@@ -87,10 +87,10 @@ def run_until(board: Board, event: int) -> int:
         words = f"python3 /run/cut.py {event} run {JOB.words()}"
         console.run(f"setsid {words} >/dev/console 2>&1 </dev/null &", 60)
         text = listen(port, "CUT-", 300)
+        while "\n" not in text.partition("CUT-")[2]:  # the line may come in pieces
+            text += listen(port, "\n", 300)
         if "CUT-NOW" in text:
             return 0
-        if "CUT-END" not in text:
-            text += listen(port, "CUT-END", 300)
         assert "STATUS 0" in text, text
         return int(text.split("CUT-COUNT ")[1].split()[0])
 
