@@ -112,7 +112,8 @@ def memory_of(bootargs: str) -> str:
 
 def _check_memory(old: str, new: str) -> None:
     """Linux may get less at once: what it leaves is nobody's until the load script is changed, too."""
-    if old and new and (before := _bytes(old)) < (after := _bytes(new)):
+    after = _bytes(new) if new else 0
+    if old and (before := _bytes(old)) < after:
         raise Refused(
             f"Linux has mem={old} and would get {new}: {(after - before) >> 20} MiB of the NPU's pool, which "
             "lies there until the load script says otherwise",

@@ -75,3 +75,33 @@ def test_who_asks_over_the_console_is_not_overtaken_by_an_interrupted_run() -> N
     assert ubootenv.HOLD in ubootenv.one_shot(bootargs(SHIPPED), STICK_ROOT, STICK_INIT).split()
     guard = dict(uboot_env.parse(forms().guard).variables)["bootargs"]
     assert ubootenv.HOLD not in guard.split(), "after a power cut the stick goes on by itself"
+
+
+def with_memory(old: str, new: str) -> ubootenv.Blocks:
+    block = ubootenv.make(OLD | {"bootargs": bootargs(SHIPPED).replace("mem=3072M", old)})
+    return ubootenv.blocks(block, NEW, "/dev/mmcblk0p10", STICK_ROOT, STICK_INIT, mem=new)
+
+
+@pytest.mark.parametrize(("old", "new", "then"), [
+    ("mem=4096M", "3072M", "3072M"),
+    ("mem=4G", "4096M", "4096M"),
+    ("", "3072M", "3072M"),
+    ("mem=4096M", "", "4096M"),
+])  # fmt: skip
+def test_linux_gets_its_memory_with_the_layout_and_in_the_same_sector(old: str, new: str, then: str) -> None:
+    found = with_memory(old, new)
+    forms = [dict(uboot_env.parse(b).variables) for b in (found.reordered, found.guard, found.new)]
+    assert [ubootenv.memory_of(form["bootargs"]) for form in forms] == [
+        old.removeprefix("mem="), old.removeprefix("mem="), then
+    ]  # fmt: skip
+    assert found.atomic
+    assert found.reordered[512:] == found.new[512:]
+
+
+def test_linux_never_gets_what_the_npu_has_yet() -> None:
+    with pytest.raises(Refused, match=r"has mem=4096M and would get 6G: 2048 MiB of the NPU's pool"):
+        with_memory("mem=4096M", "6G")
+    with pytest.raises(Refused, match=r"expected mem= such as 3072M, found '3x'"):
+        with_memory("mem=4096M", "3x")
+    with pytest.raises(Refused, match=r"expected one mem= in the bootargs, found 2"):
+        with_memory("mem=4096M mem=1G", "1G")
