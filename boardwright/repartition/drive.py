@@ -165,14 +165,20 @@ def check(console: Console, job: Job, planned: dict[str, Any], say: Say) -> None
     numbers = {name: n for n, name in enumerate(_names(job.to), start=1)}
     for operation in planned["operations"]:
         if operation["kind"] == "grow":
-            path = f"/dev/{job.device}p{numbers[operation['name']]}"
-            result = console.run(f"resize2fs {path}", 900)
-            if result.status != 0:
-                raise ProductError(
-                    f"resize2fs {path} ended with {result.status}: {result.output.strip()[-200:]}",
-                    hint="the layout is in place; type it again once the board has resize2fs",
-                )
+            grow(console, f"/dev/{job.device}p{numbers[operation['name']]}")
             say(f"{operation['name']} is grown")
+
+
+def grow(console: Console, path: str) -> None:
+    """At the board's own shell: an ext4 to its partition's end, mounted or not. Raises ``ProductError``."""
+    # resize2fs(8) wants e2fsck before it for what is not mounted; e2fsck(8): 1 is what was mended.
+    checked = f"grep -q '^{path} ' /proc/mounts || e2fsck -f -p {path} || test $? = 1"
+    result = console.run(f"{{ {checked}; }} 2>&1 && resize2fs {path} 2>&1", 900)
+    if result.status != 0:
+        raise ProductError(
+            f"resize2fs {path} ended with {result.status}: {result.output.strip()[-200:]}",
+            hint="the layout is in place; type the command again once the board can do it",
+        )
 
 
 def set_pools(console: Console, split: Split, say: Say, path: str = loadscript.PATH) -> bool:

@@ -139,6 +139,11 @@ class Change:
         return self.held is not None and self.held.part.offset != self.wanted.part.offset
 
     @property
+    def stays(self) -> bool:
+        """Whether only the file system is to grow, in a partition that is as it should be."""
+        return self.held is not None and self.held.part == self.wanted.part
+
+    @property
     def grows(self) -> bool:
         return self.resize and self.held is not None and self.wanted.part.size > self.held.extent
 
@@ -257,7 +262,8 @@ def _change(request: Request, wanted: Wanted) -> Change | None:
         return Change(None, wanted, resize=False, required=True)
     if held is None or held.filesystem == "empty":
         return None
-    larger = wanted.part.size > held.part.size and wanted.part.size - held.extent >= _WORTH_GROWING
+    # At the same size, too: what an earlier run left to be grown after the reboot, and never was.
+    larger = wanted.part.size >= held.part.size and wanted.part.size - held.extent >= _WORTH_GROWING
     resize = held.filesystem == "ext4" and (larger or held.extent > wanted.part.size)
     change = Change(held, wanted, resize, required=held.extent > wanted.part.size)
     return change if change.moves or change.resize else None
@@ -278,7 +284,7 @@ def _ways(request: Request, changes: Sequence[Change]) -> list[Change]:
             hint="take a larger stick, or back up and delete files first",
         )
     for change in sorted((c for c in changes if not c.required), key=lambda c: (c.cost, c.name)):
-        if change.cost <= room:
+        if change.cost <= room and not change.stays:
             ways[change.name], room = "stick", room - change.cost
         else:
             ways[change.name] = "in place" if change.moves else "online"

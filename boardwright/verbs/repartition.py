@@ -15,8 +15,6 @@ from boardwright.verbs.common import Request, request, say
 if TYPE_CHECKING:
     from boardwright.layout.split import Split
 
-_BOOT_SECONDS = 300.0
-
 
 def repartition(
     root: Path,
@@ -102,19 +100,19 @@ def _over_console(
             if dry_run:
                 return ExitStatus.OK
             drive.carry_out(console, "resume", 24 * 3600, say)
-            planned: dict[str, Any] = {"operations": []}
-        else:
-            text, planned = drive.plan(console, job)
-            print(json_.dumps(planned) if as_json else text, end="\n" if as_json else "")
-            if dry_run or (not planned["operations"] and split is None):
-                drive.restart(console)
-                return ExitStatus.OK
-            if not yes and not _confirmed():
-                say("nothing was changed")
-                drive.restart(console)
-                return ExitStatus.INPUT
-            if planned["operations"]:
-                drive.carry_out(console, f"run {job.words()}", 600 + 6 * planned["seconds"], say)
+        text, planned = drive.plan(console, job)
+        print(json_.dumps(planned) if as_json else text, end="\n" if as_json else "")
+        if dry_run or (not planned["operations"] and split is None):
+            drive.restart(console)
+            return ExitStatus.OK
+        # What a resumed run left to be grown needs no second yes.
+        changes = any(operation["kind"] != "grow" for operation in planned["operations"])
+        if not yes and (changes or not left) and not _confirmed():
+            say("nothing was changed")
+            drive.restart(console)
+            return ExitStatus.INPUT
+        if changes:
+            drive.carry_out(console, f"run {job.words()}", 600 + 6 * planned["seconds"], say)
         drive.restart(console)
         console.boot(budget)
         drive.check(console, job, planned, say)

@@ -39,6 +39,17 @@ def test_the_same_layout_is_nothing_to_do() -> None:
     assert make(request(SHIPPED)).operations == ()
 
 
+def test_what_an_earlier_run_left_to_be_grown_is_grown_mounted_and_copied_nowhere() -> None:
+    asked = request(SHIPPED)
+    held = tuple(
+        dataclasses.replace(h, extent=h.extent - 2 * GIB) if h.part.name == "rootfs" else h
+        for h in asked.held
+    )
+    plan = make(dataclasses.replace(asked, held=held))
+    assert kinds(plan) == ["grow rootfs"]
+    assert plan.stick == 0
+
+
 def test_a_larger_root_moves_what_is_behind_it_over_the_stick() -> None:
     plan = make(request(LARGER))
     assert kinds(plan) == [

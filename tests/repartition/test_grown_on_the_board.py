@@ -1,0 +1,50 @@
+"""What is left to be grown after the restart is grown at the board's own shell: a real shell, a real ext4."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from board_shell import shell
+
+from boardwright.console.console import Console
+from boardwright.errors import ProductError
+from boardwright.repartition import drive, ext4
+
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[Console]:
+    with shell("sh", "-i") as found:
+        yield found
+
+
+def size(path: Path) -> int:
+    data = path.read_bytes()
+    found = ext4.superblock(lambda offset, length: data[offset : offset + length])
+    assert found is not None
+    return found.size
+
+
+def test_what_is_not_mounted_is_checked_and_grown_and_once_more_changes_nothing(
+    console: Console, tmp_path: Path
+) -> None:
+    path = tmp_path / "partition"
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", str(path), "8M"], check=True)
+    with path.open("r+b") as file:
+        file.truncate(24 * MIB)
+    assert size(path) == 8 * MIB
+    for _ in range(2):
+        drive.grow(console, str(path))
+        assert size(path) == 24 * MIB
+    subprocess.run(["e2fsck", "-f", "-n", str(path)], check=True, capture_output=True)
+
+
+def test_what_cannot_be_grown_is_said_in_the_words_of_the_program(console: Console, tmp_path: Path) -> None:
+    path = tmp_path / "partition"
+    path.write_bytes(bytes(MIB))
+    with pytest.raises(ProductError, match=r"resize2fs .* ended with [1-9].*"):
+        drive.grow(console, str(path))
