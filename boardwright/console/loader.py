@@ -15,7 +15,7 @@ from boardwright.console.budget import Budget
 from boardwright.console.console import Console
 from boardwright.console.errors import BoardFailed, ConsoleError
 from boardwright.console.matcher import bounded
-from boardwright.console.patterns import LOADER_PROMPT, Stage
+from boardwright.console.patterns import Stage
 from boardwright.console.typist import CTRL_C, Typist
 
 KEYS = {"enter": "\r", "space": " ", "escape": "\x1b", "ctrl-c": CTRL_C, "tab": "\t"}
@@ -23,6 +23,8 @@ KEYS = {"enter": "\r", "space": " ", "escape": "\x1b", "ctrl-c": CTRL_C, "tab": 
 _RATE = 0.1
 """Seconds between two keys: a window of one second is met ten times."""
 _PROMPT_QUIET = 0.3
+_WAITED, _TAIL = 256, 300
+"""Keys that a receiver holds at most (DesignWare's 8250 has up to 256); characters that show them all."""
 _READS = 8
 _PROMPT = bounded(r"(^|\n)([A-Z-]{0,20}=>|U-Boot>) {0,2}\Z")
 _STATUS = bounded(r"(^|\n)bw-(\d{1,6})-(0|1)\n")
@@ -52,9 +54,11 @@ def interrupt(console: Console, budget: float, autoboot: Autoboot | None = None)
     """
     how, shared = autoboot or Autoboot(), Budget(budget, console.channel.clock)
     channel, watch = console.channel, console.watch
+    prompt = _with_echo_of(how.keys)
     while not shared.spent:
         channel.listen(min(_RATE, shared.left))
-        if LOADER_PROMPT.search(channel.tail(80)) and channel.quiet_for >= _PROMPT_QUIET:
+        at_prompt = prompt.search(channel.tail(_TAIL))
+        if at_prompt and channel.quiet_for >= _PROMPT_QUIET:
             watch.stage = max(watch.stage, Stage.LOADER)
             loader = Loader(console)
             loader.greet()
@@ -70,7 +74,7 @@ def interrupt(console: Console, budget: float, autoboot: Autoboot | None = None)
                 lines=console.verdict.lines,
                 hint="is bootdelay 0, or does this loader want another key or a password?",
             )
-        if not LOADER_PROMPT.search(channel.tail(80)):
+        if not at_prompt:
             channel.write(how.keys)
     raise (
         console.verdict.out_of_time(budget)
@@ -81,6 +85,15 @@ def interrupt(console: Console, budget: float, autoboot: Autoboot | None = None)
             lines=console.verdict.lines,
         )
     )
+
+
+def _with_echo_of(keys: str) -> re.Pattern[str]:
+    """The prompt, and behind it the keys that were typed before it and waited in the UART's receiver.
+
+    U-Boot echoes them there. Were they not known for what they are, every further key would make it worse.
+    """
+    echoed = "".join(sorted({key for key in f"{keys} " if key.isprintable()}))
+    return bounded(rf"(^|\n)([A-Z-]{{0,20}}=>|U-Boot>)[{re.escape(echoed)}]{{0,{_WAITED}}}\Z")
 
 
 class Loader:

@@ -20,6 +20,8 @@ class LoaderScript:
     """The text that ends the countdown; empty: any key."""
     deaf_for: int = 0
     """So many keys are lost first."""
+    fifo: int = 0
+    """So many keys typed before the countdown wait in the receiver; they come out behind the prompt."""
     environment: Mapping[str, str] = field(default_factory=dict)
     append: str | None = None
     """What its boot script makes of ``bootargs``, as extlinux' ``append`` does; None: it leaves them."""

@@ -78,6 +78,7 @@ class ScriptedBoard:
         self._chatter = itertools.cycle(script.chatter)
         self._window = (0.0, 0.0)
         self._loader: SimulatedLoader | None = None
+        self._waiting = ""
         self._busy = 0.0
         self._cmdline = ""
         self._ready = math.inf
@@ -97,7 +98,7 @@ class ScriptedBoard:
         if loader is None:
             self._play(self._script.boot, self._last)
             return
-        self._loader = SimulatedLoader(loader)
+        self._loader, self._waiting = SimulatedLoader(loader), ""
         at = self._last
         for pause, text in self._script.boot[: loader.at]:
             at += pause
@@ -157,11 +158,16 @@ class ScriptedBoard:
             for character in data.decode("latin-1"):
                 self._key(character)
             return
+        typed = data.decode("latin-1")
+        if now < self._window[0]:
+            self._waiting = (self._waiting + typed)[: loader.fifo]
         in_time = self._window[0] <= now < self._window[1]
-        if in_time and self._loader is not None and self._loader.stopped_by(data.decode("latin-1")):
+        if in_time and self._loader is not None and self._loader.stopped_by(typed):
             self._queue = [entry for entry in self._queue if entry[0] <= now]
             self._state, self._last, self._ready, self._typed = "loader", now, math.inf, ""
             self._say(f"\n{loader.prompt}")
+            for character in self._waiting:
+                self._key(character)
 
     def _say(self, text: str, at: float | None = None) -> None:
         when = self._last if at is None else at

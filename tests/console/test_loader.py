@@ -48,6 +48,15 @@ def test_the_countdown_is_stopped(change: dict[str, object], how: Autoboot | Non
         assert interrupt(target, 60, how).environment("board_name") == "rock5b"
 
 
+@pytest.mark.parametrize("how", [None, Autoboot("enter"), Autoboot("ctrl-c"), Autoboot(password="sesame")])
+def test_keys_that_waited_in_the_receiver_come_out_behind_the_prompt(how: Autoboot | None) -> None:
+    # As QEMU's and the boards' own UARTs do: 16 to 256 keys typed while U-Boot looked elsewhere.
+    change = loader(fifo=120, stop="sesame" if how and how.password else "")
+    with board(ROCK, Case(change=change)) as target:
+        assert interrupt(target, 60, how).environment("board_name") == "rock5b"
+        assert target.channel.seconds < 20
+
+
 @pytest.mark.parametrize("change", [{"seconds": 0}, {"stop": "sesame"}], ids=["0 s", "password not known"])
 def test_a_countdown_that_cannot_be_stopped_is_named(change: dict[str, object]) -> None:
     with board(ROCK, Case(change=loader(**change))) as target:
