@@ -49,10 +49,12 @@ def journal(directory: Path, choice: Choice, bmap: Bmap) -> Journal:
     """The record for this target and image; a disk is known by its serial number, else by its diskseq."""
     device = choice.device
     if device is None:
-        target = ["file", str(choice.path)]
-    elif device.serial:
-        target = ["disk", device.serial, str(device.size)]
-    else:
-        target = ["disk", *map(str, device.identity)]
+        return record(directory, bmap, "file", str(choice.path))
+    known = (device.serial, str(device.size)) if device.serial else map(str, device.identity)
+    return record(directory, bmap, "disk", *known)
+
+
+def record(directory: Path, bmap: Bmap, *target: str) -> Journal:
+    """The record for a target, by the words that tell it from any other."""
     name = hashlib.sha256(json.dumps(target).encode()).hexdigest()[:32]
     return Journal(directory / f"{name}.json", hashlib.sha256(repr(bmap).encode()).hexdigest())

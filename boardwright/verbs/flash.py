@@ -7,9 +7,7 @@ With ``--json`` stdout is one object: ``outcome`` (``written``, ``refused`` for 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +15,16 @@ from boardwright.build.progress import short
 from boardwright.build.store import cache_directory
 from boardwright.errors import BoardwrightError, ExitStatus, InputError
 from boardwright.flash import devices
-from boardwright.flash.choose import Choice, agree, choose, confirm, described, remote
+from boardwright.flash.choose import Choice, choose, confirm, described, remote
 from boardwright.flash.journal import journal
 from boardwright.flash.medium import open_choice
 from boardwright.flash.progress import Progress
-from boardwright.flash.run import Done, flash
+from boardwright.flash.run import flash
 from boardwright.flash.source import Image, find
 from boardwright.schema.project import load_project
-from boardwright.verbs.common import request, say
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The command line. ``loader`` is rockusb's; ``serve``, ``power`` and ``coordinator`` are a board's."""
-
-    board: str = ""
-    variant: str = ""
-    to: str = ""
-    image: str = ""
-    yes: bool = False
-    loader: str = ""
-    serve: str = ""
-    power: str = ""
-    coordinator: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """``image``: what was written. ``done``: figures for ``--json``. ``text``: what a person is told."""
-
-    image: Path
-    done: dict[str, Any]
-    text: str
-    target: dict[str, Any] = field(default_factory=dict)
+from boardwright.verbs import flash_remote
+from boardwright.verbs.common import say
+from boardwright.verbs.flash_request import Options, Written, image_path, read_back, typed
 
 
 def flash_image(
@@ -90,9 +65,7 @@ def flash_image(
 def _flash(root: Path, options: Options) -> dict[str, Any]:
     declared = load_project(root).local().devices
     if far := remote(options.to, declared):
-        from boardwright.verbs import flash_remote
-
-        written = flash_remote.write(root, options, far, asked_of_user)
+        written = flash_remote.write(root, options, far)
     else:
         image = find(image_path(root, options))
         written = _disk_or_file(
@@ -122,19 +95,6 @@ def _disk_or_file(image: Image, options: Options, choice: Choice) -> Written:
     return read_back(image, done, str(choice.path), {"path": str(choice.path), **row})
 
 
-def image_path(
-    root: Path, options: Options, patterns: tuple[str, ...] = ("*.img", "*.img.zst", "*.img.xz")
-) -> Path:
-    """``--image``, or that of ``out/<board>/``; of two, the one that need not be unpacked."""
-    if options.image:
-        return Path(options.image)
-    out = request(root, options.board, options.variant).out
-    for pattern in patterns:
-        if images := sorted(out.glob(pattern)):
-            return images[0]
-    raise InputError(f"there is no image in {short(out)}", hint="invoke build makes it")
-
-
 def _ask(choice: Choice, source: Image) -> str | None:
     if choice.device:
         lines = [f"{described(choice.device)} will be overwritten with {short(source.path)}. It holds:"]
@@ -143,37 +103,7 @@ def _ask(choice: Choice, source: Image) -> str | None:
     else:
         lines = [f"{choice.path} will be overwritten with {short(source.path)}."]
         what = "its name"
-    return _typed(lines, what, choice.word) if choice.word else None
-
-
-def _typed(lines: list[str], what: str, word: str) -> str | None:
-    if not sys.stdin.isatty():
-        return None
-    for line in lines:
-        say(line)
-    print(f"Type {what}, {word}, to go on: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline()
-
-
-Asked = Callable[[Options, bool, list[str], str, str], None]
-"""Options, whether it is declared, what will be lost, what is to be typed, and the word."""
-
-
-def asked_of_user(options: Options, declared: bool, lines: list[str], what: str, word: str) -> None:
-    """The confirmation of what is no disk of this host. Raises ``InputError``."""
-    undeclared = "" if declared else options.to
-    agree(word, undeclared, options.yes, None if options.yes else _typed(lines, what, word))
-
-
-def read_back(image: Image, done: Done, name: str, target: dict[str, Any]) -> Written:
-    """The end of a flash that was read back; ``name``: of what was written to."""
-    text = (
-        f"{short(image.path)} is on {name}, read back: {done.mapped_bytes / 1e6:.0f} MB "
-        f"in {done.write_seconds:.1f} + {done.verify_seconds:.1f} s"
-    )
-    if done.rewritten:
-        text += f"; {done.rewritten} ranges had to be written twice: do not trust this card for long"
-    return Written(image.path, {"read_back": True, **asdict(done)}, text, target)
+    return typed(lines, what, choice.word) if choice.word else None
 
 
 def _row(device: devices.Device) -> dict[str, Any]:

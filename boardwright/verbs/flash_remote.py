@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import gzip
-import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from boardwright.build.progress import short
 from boardwright.build.store import cache_directory
-from boardwright.errors import InputError, ProductError
+from boardwright.errors import InputError
 from boardwright.flash.choose import TYPED, Remote, described
-from boardwright.flash.journal import Journal
+from boardwright.flash.journal import Journal, record
 from boardwright.flash.progress import Progress
 from boardwright.flash.run import flash
 from boardwright.flash.source import Image, find
 from boardwright.verbs.common import request, say
-from boardwright.verbs.flash import Asked, Options, Written, image_path, read_back
+from boardwright.verbs.flash_request import Options, Written, agreed, image_path, read_back
 
 if TYPE_CHECKING:
     from boardwright.console.console import Console
@@ -31,37 +28,38 @@ if TYPE_CHECKING:
 _SHELL_SECONDS = 600.0
 """From power-on, or from now, to a shell."""
 LINE = "line"
+"""``--serve`` of it: no network."""
 
 
-def write(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
+def write(root: Path, options: Options, far: Remote) -> Written:
     """Raises as ``flash.run.flash`` does, and ``InputError``."""
-    kinds: dict[str, Callable[[Path, Options, Remote, Asked], Written]] = {
+    kinds: dict[str, Callable[[Path, Options, Remote], Written]] = {
         "rockusb": _rockusb,
         "axdl": _axdl,
         "console": _console,
         "labgrid": _labgrid,
     }
-    return kinds[far.kind](root, options, far, ask)
+    return kinds[far.kind](root, options, far)
 
 
-def _rockusb(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
+def _rockusb(root: Path, options: Options, far: Remote) -> Written:
     from boardwright.flash import rockusb
 
     image = find(image_path(root, options))
     board = rockusb.the_board(far.where)
     lines = [f"The eMMC of the board {board} will be overwritten with {image.path.name}."]
-    ask(options, far.declared, lines, "where it is", board.location)
+    agreed(options, far.declared, lines, "where it is", board.location)
     loader = Path(options.loader) if options.loader else None
     medium = rockusb.opened(board, loader, image.bmap.image_size, say)
     try:
-        done = flash(image, medium, record(image, "rockusb", board.location, str(medium.size)), Progress())
+        done = flash(image, medium, _record(image, "rockusb", board.location, str(medium.size)), Progress())
     finally:
         medium.close()
     target = {"kind": "rockusb", "location": board.location, "mode": board.mode, "size": medium.size}
     return read_back(image, done, f"the board at {board.location}", target)
 
 
-def _axdl(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
+def _axdl(root: Path, options: Options, far: Remote) -> Written:
     """The whole package, with its partition table. AXDL cannot read: nothing is read back."""
     from boardwright.vendor import axdl
     from boardwright.vendor.axdl_job import prepare
@@ -69,7 +67,7 @@ def _axdl(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
 
     path = _package(root, options)
     lines = [f"The eMMC of the board in download mode will be overwritten with {path.name}."]
-    ask(options, far.declared, lines, "the package's name", path.name)
+    agreed(options, far.declared, lines, "the package's name", path.name)
     with Package(path) as package:
         job = prepare(package)  # before the board waits, which it does for some 10 s
         say("waiting for the board: hold BOOT and tap RST")
@@ -94,7 +92,7 @@ def _package(root: Path, options: Options) -> Path:
     raise InputError(f"there is no package in {short(out)}", hint="invoke build --vendor FILE.axp makes it")
 
 
-def _console(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
+def _console(root: Path, options: Options, far: Remote) -> Written:
     """A disk of a board that runs, from its own shell; never the one it runs from."""
     from boardwright.console.channel import pace_of
     from boardwright.console.console import Console
@@ -130,11 +128,12 @@ def _console(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
         what = "the end of its serial number" if device.serial else "its name"
         # A name such as mmcblk0 may be another disk's after the next start; a serial number is not.
         declared = far.declared and name == device.serial
-        ask(options, declared, lines, what, device.serial[-TYPED:] or device.name)
+        agreed(options, declared, lines, what, device.serial[-TYPED:] or device.name)
         carrier = _carrier(stack, console, options.serve, image, words.baud)
         boarddisk.still(console, device)
         medium = boarddisk.BoardDisk(console, device, carrier)
-        kept = record(image, "console", *(device.serial, str(device.size)) if device.serial else (far.where,))
+        known = (device.serial, str(device.size)) if device.serial else (far.where,)
+        kept = _record(image, "console", *known)
         try:
             done = flash(image, medium, kept, Progress())
         finally:
@@ -144,7 +143,7 @@ def _console(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
     return read_back(image, done, f"the board's {device.path}", target | asdict(device))
 
 
-def _labgrid(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
+def _labgrid(root: Path, options: Options, far: Remote) -> Written:
     """The card in the USB-SD-Mux of a labgrid place, on the exporter's host; the board has it afterwards."""
     from boardwright.flash import boarddisk
     from boardwright.flash.ssh import Ssh
@@ -157,10 +156,10 @@ def _labgrid(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
         shell = Ssh(host)
         device = boarddisk.the_disk(path, boarddisk.disks(shell, image.bmap.image_size))
         lines = [f"{described(device)} on {host} will be overwritten with {image.path.name}."]
-        ask(options, far.declared, lines, "the place's name", far.where)
+        agreed(options, far.declared, lines, "the place's name", far.where)
         boarddisk.still(shell, device)
         medium = boarddisk.BoardDisk(shell, device, shell)
-        kept = record(image, "labgrid", far.where, host, str(device.size), device.serial)
+        kept = _record(image, "labgrid", far.where, host, str(device.size), device.serial)
         try:
             done = flash(image, medium, kept, Progress())
         finally:
@@ -171,6 +170,7 @@ def _labgrid(root: Path, options: Options, far: Remote, ask: Asked) -> Written:
 
 
 def _carrier(stack: contextlib.ExitStack, console: Console, serve: str, image: Image, baud: int) -> Carrier:
+    from boardwright.flash.line import Line
     from boardwright.flash.serve import Network
 
     if serve != LINE:
@@ -182,28 +182,5 @@ def _carrier(stack: contextlib.ExitStack, console: Console, serve: str, image: I
     return Line(console)
 
 
-class Line:
-    """A ``Carrier`` over the console, compressed: for small images, or where there is no network."""
-
-    most = 2**18
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def command(self, data: memoryview) -> str:
-        from boardwright.console import transfer
-
-        path = "/run/boardwright.gz"
-        try:
-            transfer.push(self._console, gzip.compress(data, 9), path)
-        except ProductError as error:
-            raise OSError(errno.EIO, error.message) from error
-        return f"gzip -dc {path}"
-
-
-def record(image: Image, *target: str) -> Journal:
-    """How far an earlier, broken flash of this image onto this target came."""
-    name = hashlib.sha256("\0".join(target).encode()).hexdigest()[:32]
-    return Journal(
-        cache_directory() / f"flash/{name}.json", hashlib.sha256(repr(image.bmap).encode()).hexdigest()
-    )
+def _record(image: Image, *target: str) -> Journal:
+    return record(cache_directory() / "flash", image.bmap, *target)

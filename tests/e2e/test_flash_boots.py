@@ -18,11 +18,11 @@ from boardwright.bringup.bench import Bench, Options
 from boardwright.errors import InputError
 from boardwright.flash.boarddisk import BoardDisk, disks, the_disk
 from boardwright.flash.journal import Journal
+from boardwright.flash.line import Line
 from boardwright.flash.run import flash
 from boardwright.flash.source import find
 from boardwright.kinds.board import QEMU_ENVIRONMENT
 from boardwright.targets import qemu
-from boardwright.verbs.flash_remote import Line
 
 pytestmark = pytest.mark.e2e
 MIB = 2**20

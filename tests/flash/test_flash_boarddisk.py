@@ -14,8 +14,8 @@ from boardwright.errors import HostError, InputError, IntegrityError
 from boardwright.flash import boarddisk, run
 from boardwright.flash.boarddisk import BoardDisk, disks, still, the_disk
 from boardwright.flash.journal import Journal
+from boardwright.flash.line import Line
 from boardwright.flash.serve import Network
-from boardwright.verbs.flash_remote import Line
 
 IMAGE = content()
 MIB = 2**20

@@ -78,9 +78,9 @@ def test_console_writes_what_was_confirmed(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from boardwright.verbs import flash as verb
+    from boardwright.verbs import flash_request as verb
 
-    monkeypatch.setattr(verb, "_typed", lambda _lines, _what, word: word + "\n")
+    monkeypatch.setattr(verb, "typed", lambda _lines, _what, word: word + "\n")
     image = make(tmp_path, IMAGE)
     with board("sh", "-i") as url:
         to = f"console:serial:{url}@{disk.name}"
