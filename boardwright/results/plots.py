@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from html import escape
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 160, 64, 24
+_LABEL = 14
 _MOST = 1e15
 """What is more than this, or not a number, is no measurement."""
 _COLOURS = ("#2f6f9f", "#b8642a", "#4f8f4f", "#8a5a9f", "#9f8a2f", "#5f5f5f")
 
 
 def line(title: str, samples: Sequence[float], unit: str) -> str:
-    """Samples in order, from zero up, with the lowest and highest written beside; empty for less than two."""
+    """Samples in order, from zero up, with the lowest and highest beside where there is room, and their count
+    below; empty for less than two."""
     finite = [value for value in samples if abs(value) < _MOST]
     if len(finite) < 2:
         return ""
@@ -25,7 +27,11 @@ def line(title: str, samples: Sequence[float], unit: str) -> str:
     rows = [
         f'<line x1="{_LEFT}" y1="{_y(v, top):.1f}" x2="{_WIDTH - 12}" y2="{_y(v, top):.1f}" class="grid"/>'
         f'<text x="{_LEFT - 6}" y="{_y(v, top) + 4:.1f}" text-anchor="end">{v:.4g}</text>'
-        for v in sorted({min(finite), max(finite), 0.0})
+        for v in _apart((0.0, max(finite), min(finite)), top)
+    ]
+    rows += [
+        f'<text x="{x}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{number}</text>'
+        for x, anchor, number in ((_LEFT, "start", 1), (_WIDTH - 12, "end", len(finite)))
     ]
     label = f"{title}: {min(finite):.4g} to {max(finite):.4g} {unit}"
     body = (
@@ -70,6 +76,15 @@ def bars(title: str, values: Sequence[tuple[str, float]], unit: str) -> str:
             f'<text x="{250 + width:.1f}" y="{y + 12}">{value:.4g} {escape(unit)}</text>'
         )
     return _svg(title, "".join(rows), 20 + 20 * len(known))
+
+
+def _apart(values: Sequence[float], top: float) -> list[float]:
+    """Of ``values``, those whose labels do not run into an earlier one's."""
+    kept: list[float] = []
+    for value in values:
+        if all(abs(_y(value, top) - _y(other, top)) >= _LABEL for other in kept):
+            kept.append(value)
+    return kept
 
 
 def _y(value: float, top: float) -> float:

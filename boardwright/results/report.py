@@ -10,10 +10,12 @@ import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boardwright.results import plots
+from boardwright.results.outcome import Outcome
 
 if TYPE_CHECKING:
     import jinja2
@@ -27,6 +29,10 @@ _UNSEEN = re.compile(
 """Control characters, and those that have no width or turn the direction of a text around."""
 _FRAME = re.compile(r"^ {0,9}(?:\d{1,6}\.\d{1,4} {1,3})?(?:\d{1,9}\|)?")
 _STATUS = {0: "pass", 1: "fail", 3: "error"}
+_SKIP = str(Outcome.SKIP)
+_OUTCOMES = (str(Outcome.PASS), str(Outcome.FAIL), str(Outcome.ERROR), _SKIP)
+_ORDER = {str(Outcome.FAIL): 0, str(Outcome.ERROR): 1, str(Outcome.PASS): 2}
+"""Of the rows: what is wrong stands first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,9 @@ def page(record: Mapping[str, Any], transcript: Iterable[str]) -> str:
     lines = [visible(line) for line in transcript]
     index = _Index(lines)
     rows = [_row(check, index) for check in record.get("checks", [])]
+    looked_at = sorted(
+        (row for row in rows if row["outcome"] != _SKIP), key=lambda row: _ORDER[row["outcome"]]
+    )
     boot = record.get("boot", {})
     findings = [
         Finding(
@@ -67,11 +76,13 @@ def page(record: Mapping[str, Any], transcript: Iterable[str]) -> str:
     shown, left_out = _shown(lines, linked)
     return _template().render(
         title=visible(
-            f"{record.get('board', '')} on {record.get('target', '')}, {record.get('started', '')}"
+            f"{record.get('board', '')} on {record.get('target', '')}, {_when(record.get('started', ''))}"
         ),
         verdict=_STATUS.get(int(record.get("exit_status", 3)), "error"),
         facts=_facts(record),
-        rows=rows,
+        counts=[(outcome, sum(row["outcome"] == outcome for row in rows)) for outcome in _OUTCOMES],
+        rows=looked_at,
+        skipped=_skipped(rows),
         findings=findings,
         plots=[Markup(svg) for svg in _plots(record) if svg],  # made by plots.py, which escapes
         transcript=shown,
@@ -108,14 +119,34 @@ def _bare(line: str) -> str:
     return _FRAME.sub("", line, count=1).strip()
 
 
+def _when(started: object) -> str:
+    """``2026-12-03 04:46 UTC``; what is no time stays as it is."""
+    try:
+        at = datetime.fromisoformat(str(started))
+    except ValueError:
+        return str(started)
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at.tzinfo else str(started)
+
+
+def _skipped(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each reason to skip with the checks that share it, in the order of the run."""
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        if row["outcome"] == _SKIP:
+            reason = " ".join(text for text in (row["detail"], row["hint"]) if text) or "no reason given"
+            groups.setdefault(reason, []).append(row["check"])
+    return [{"reason": r, "checks": "; ".join(names), "count": len(names)} for r, names in groups.items()]
+
+
 def _row(check: Mapping[str, Any], index: _Index) -> dict[str, Any]:
     measurements = [
         {"name": visible(str(m.get("name", ""))), "shown": _value(m), "expected": _text(m.get("expected"))}
         for m in check.get("measurements", [])
     ]
+    outcome = str(check.get("outcome", ""))
     return {
         "check": visible(str(check.get("check", ""))),
-        "outcome": str(check.get("outcome", "error")),
+        "outcome": outcome if outcome in _OUTCOMES else str(Outcome.ERROR),
         "evidence": visible(str(check.get("evidence", ""))),
         "detail": visible(str(check.get("detail", ""))),
         "hint": visible(str(check.get("hint", ""))),

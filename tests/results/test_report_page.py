@@ -91,6 +91,48 @@ def test_the_page_has_everything_and_its_links_lead_somewhere() -> None:
     assert "2.50 s" in page.text
 
 
+def checks(*outcomes: str) -> list[dict[str, Any]]:
+    return [
+        {"check": f"check {n}", "outcome": outcome, "evidence": "hardware", "detail": f"reason {n // 2}"}
+        for n, outcome in enumerate(outcomes)
+    ]
+
+
+def test_what_is_wrong_stands_first_and_what_was_skipped_is_out_of_the_way() -> None:
+    page = Page(report.page(record(checks=checks("pass", "skip", "skip", "skip", "error", "fail")), LOG))
+    shown = [page.text.index(f"check {n}") for n in (5, 4, 0)]
+    assert shown == sorted(shown)
+    assert max(shown) < page.text.index("3 skipped, and why") < page.text.index("check 1")
+    assert "check 2; check 3" in page.text  # for one reason
+    assert "1 pass1 fail1 error3 skip" in page.text.replace("\n", "")
+
+
+def test_an_outcome_that_is_none_is_the_labs() -> None:
+    page = Page(report.page(record(checks=checks("great")), LOG))
+    assert "1 error" in page.text
+    assert "great" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("started", "shown"),
+    [
+        ("2026-12-01T12:00:00+02:00", "serial, 2026-12-01 10:00 UTC"),
+        ("2026-12-01T12:00:00", "serial, 2026-12-01T12:00:00"),
+        ("today", "serial, today"),
+    ],
+)
+def test_the_title_says_when_for_people(started: str, shown: str) -> None:
+    assert shown in Page(report.page(record(started=started), LOG)).text
+
+
+def test_labels_of_a_plot_do_not_run_into_each_other() -> None:
+    def labels(*samples: float) -> list[str]:
+        return re.findall(r'text-anchor="end">([^<]*)</text>', plots.line("t", samples, "fps"))
+
+    assert labels(10, 60, 61) == ["0", "61", "10", "3"]  # and how many samples there are
+    assert labels(59, 60, 61) == ["0", "61", "3"]
+
+
 def test_the_page_needs_nothing_from_outside() -> None:
     text = report.page(record(), LOG)
     page = Page(text)
