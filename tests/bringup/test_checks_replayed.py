@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def rings(
         ("radeon-link-down-6.1.txt", "fail", 0, "does not answer on the bus"),
         ("radeon-cedar-partial-6.1.txt", "fail", 2, "ring 3 (DMA)"),
         ("radeon-no-firmware-6.12.txt", "fail", 0, "no ring test of ring 0 (GFX) in the log"),
+        ("radeon-bonaire-6.18.txt", "pass", 8, ""),
+        ("radeon-uvd-retries-5.10.txt", "pass", 3, ""),
+        ("radeon-older-firmware-6.12.txt", "pass", 6, ""),
+        ("radeon-ib-waits-5.10.txt", "fail", 8, "IB test of ring 5 (UVD) failed: EDEADLK"),
+        ("radeon-ib-values-6.1.txt", "fail", 5, "IB test of ring 1 (CP1) failed with 0xCAFEDEAD: MMIO works"),
+        ("radeon-r300-ib-fails-4.19.txt", "fail", 1, "IB test of ring 0 (GFX) failed with 0xCAFEDEAD: MMIO"),
+        ("radeon-ring-locks-6.1.txt", "fail", 4, "ring test of ring 3 (DMA) failed: ENOMEM"),
+        ("radeon-cp-lock-4.19.txt", "fail", 0, "ring test of ring 0 (GFX) failed: ENOMEM"),
+        ("radeon-video-gives-up-7.1.txt", "fail", 5, "UVD not responding, giving up"),
+        ("radeon-builtin-uvd-fails-7.1.txt", "fail", 2, "ring test of ring 5 (UVD) failed with 0xCAFEDEAD"),
+        ("radeon-lockup-6.18.txt", "fail", 3, "ring 0 stalled for more than 10240msec; GPU lockup (current"),
+        ("radeon-fatal-6.1.txt", "fail", 0, "Fatal error during GPU init"),
+        ("radeon-fatal-modeset-7.3.txt", "fail", 8, "Fatal error during modeset init"),
         ("amdgpu-silent-6.12.txt", "skip", None, "radeon drives no card"),
     ],
 )
@@ -64,6 +78,17 @@ def test_only_video_lost_is_said(tmp_path: Path) -> None:
     check = rings(tmp_path, log("radeon-vce-fails-5.10.txt"))[RINGS]
     assert check["outcome"] == "fail"
     assert check["hint"] == "pictures work, only UVD or VCE does not"
+
+
+def test_what_radeon_was_told_to_leave_alone_is_not_missed(tmp_path: Path) -> None:
+    asked = "grep -H . /sys/module/radeon/parameters/uvd /sys/module/radeon/parameters/vce"
+    told = log("radeon-verde-5.10.txt").splitlines()
+    without = "\n".join(line for line in told if not re.search("test on (ring )?[67] ", line))
+    said = "/sys/module/radeon/parameters/uvd:1\n/sys/module/radeon/parameters/vce:0\n"
+    answers = {"modprobe radeon": FINE, "dmesg": without, asked: said}
+    check = play(tmp_path, "test_rings.py", answers)[RINGS]
+    assert check["outcome"] == "pass", check
+    assert check["measurements"][0]["expected"] == 6
 
 
 def test_the_emulated_card_is_skipped_and_a_real_one_like_it_fails(tmp_path: Path) -> None:
@@ -90,6 +115,26 @@ def test_the_emulated_card_is_skipped_and_a_real_one_like_it_fails(tmp_path: Pat
         ("amdgpu-verde-fails-5.10.txt", "", "fail", "ring test of gfx failed: ETIMEDOUT"),
         ("amdgpu-ib-fails-7.1.txt", "", "fail", "IB test of gfx_0.0.0 failed"),
         ("amdgpu-kiq-vendor-6.1.txt", "", "fail", "kiq_2.1.0"),
+        ("amdgpu-ib-fails-6.1.txt", "", "fail", "IB test of gfx_0.0.0 failed: ETIMEDOUT"),
+        ("amdgpu-mes-6.1.txt", "", "fail", "IB test of sdma_0.0.0 failed: ETIMEDOUT"),
+        ("amdgpu-mes-6.12.txt", "", "fail", "IB test of mes_kiq_3.1.0 failed: ETIMEDOUT"),
+        ("amdgpu-4.19.txt", "", "fail", "ring test of 1 failed: 0xCAFEDEAD: MMIO works"),
+        ("amdgpu-fails-7.3.txt", "", "fail", "sw_init of IP block <vce_v3_0> failed -12"),
+        ("amdgpu-verde-uvd-6.12.txt", "", "fail", "ring test of uvd failed: ETIMEDOUT"),
+        ("amdgpu-kiq-reset-6.12.txt", "", "fail", "kiq ring test failed after ring: comp_1.0.0 queue reset"),
+        ("amdgpu-psp-6.1.txt", "", "fail", "psp gfx command ID_LOAD_TOC(0x20) failed"),
+        ("amdgpu-timeout-5.10.txt", "", "fail", "ring gfx timeout, signaled seq=412, emitted seq=414"),
+        ("amdgpu-soft-recovered-6.12.txt", "", "fail", "ring sdma0 timeout, but soft recovered"),
+        ("amdgpu-recovery-fails-6.18.txt", "", "fail", "ib ring test failed (-110)."),
+        ("amdgpu-small-bar-5.10.txt", "", "pass", ""),
+        ("amdgpu-small-bar-7.3.txt", "", "pass", ""),
+        (
+            "amdgpu-small-bar-fails-6.12.txt",
+            "",
+            "fail",
+            "Problem resizing BAR0 (-28).; early_init of IP block",
+        ),
+        ("amdgpu-gives-way-7.3.txt", "", "skip", "amdgpu drives no card"),
         ("radeon-verde-5.10.txt", "", "skip", "amdgpu drives no card"),
     ],
 )
@@ -112,6 +157,42 @@ def test_bars_without_space(tmp_path: Path) -> None:
     check = rings(tmp_path, log("bars-no-space-6.12.txt"))[BARS]
     assert check["outcome"] == "fail"
     assert check["detail"] == "no address for 0000:01:00.0 BAR 0 of 256 MiB"
+
+
+@pytest.mark.parametrize(
+    ("name", "window"), [("bars-bridge-6.12.txt", "384 MiB"), ("bars-bridge-5.10.txt", "384 MiB")]
+)
+def test_a_bridge_window_without_room_is_noted_when_every_bar_has_an_address(
+    tmp_path: Path, name: str, window: str
+) -> None:
+    """Nor does a card miss its virtual functions' BARs, its ROM or its ports."""
+    lspci = log("lspci-vv.txt").replace("at <unassigned>", "at f0260000")
+    answers = {"command -v lspci": FINE, "lspci -vv": lspci, "dmesg": log(name), "modprobe radeon": FINE}
+    check = play(tmp_path, "test_rings.py", answers)[BARS]
+    assert check["outcome"] == "pass", check
+    noted = next(m for m in check["measurements"] if m["name"] == "bridge windows without room")
+    assert (noted["value"], noted["text"]) == (1, f"0000:00:00.0 {window}")
+    assert any("failed to assign" in line for line in check["lines"])
+
+
+def test_a_bar_without_room_because_the_bridge_has_none(tmp_path: Path) -> None:
+    check = rings(tmp_path, log("bars-no-space-6.12.txt"))[BARS]
+    assert check["hint"] == "no room in the bridge's window: 0000:00:00.0 384 MiB"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pcie-empty-slot-6.1.txt", "phy lock failed"),
+        ("pcie-empty-slot-7.3.txt", "probe with driver rockchip-dw-pcie failed with error -110"),
+    ],
+)
+def test_an_empty_slot_is_nothing_to_look_at(tmp_path: Path, name: str, said: str) -> None:
+    answers = {"command -v lspci": FINE, "lspci -vv": "", "dmesg": log(name), "modprobe radeon": FINE}
+    check = play(tmp_path, "test_rings.py", answers)[BARS]
+    assert check["outcome"] == "skip"
+    assert check["detail"].startswith("no PCI device: rockchip-")
+    assert any(said in line for line in check["lines"])
 
 
 # pictures

@@ -45,6 +45,19 @@ def test_a_bar_without_space(name: str) -> None:
     assert bars["0000:01:00.0", 2].assigned
 
 
+def test_what_is_no_bar_of_the_card_is_told_apart() -> None:
+    bars = {(b.kind, b.index): b for b in pci.assignments(log("bars-bridge-6.12.txt"))}
+    assert bars["BAR", 0].assigned
+    assert (bars["VF BAR", None].assigned, bars["VF BAR", None].size) == (False, 1024 * MIB)
+    assert (bars["bridge window", None].assigned, bars["bridge window", None].size) == (False, 384 * MIB)
+    assert not bars["ROM", None].assigned
+    assert (bars["BAR", 4].assigned, bars["BAR", 4].ports) == (False, True)
+    old = pci.assignments(log("bars-bridge-5.10.txt"))
+    assert [(b.kind, b.assigned) for b in old if b.device == "0000:00:00.0"] == [
+        ("bridge window", False), ("bridge window", True),
+    ]  # fmt: skip
+
+
 def test_lspci() -> None:
     bridge, card, audio = pci.lspci(log("lspci-vv.txt"))
     assert (bridge.driver, bridge.link) == ("pcieport", (8.0, 4))

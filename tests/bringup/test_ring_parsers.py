@@ -84,6 +84,33 @@ def test_a_failed_encoder_leaves_pictures() -> None:
     assert not radeon.video_lost(radeon.parse(log("radeon-cedar-partial-6.1.txt")))
 
 
+def test_a_test_that_could_not_be_made_has_its_code() -> None:
+    report = radeon.parse(log("radeon-ring-locks-6.1.txt"))
+    assert (report.rings[3].code, report.rings[6].code, report.rings[7].code) == (-12, -12, None)
+    assert "radeon: cp failed to get scratch reg (-22)." in report.problems()
+    waits = radeon.parse(log("radeon-ib-waits-5.10.txt")).ibs
+    assert [waits[ring].code for ring in (5, 6, 7)] == [-35, -12, -22]
+
+
+def test_values_of_ib_tests_in_both_forms() -> None:
+    ibs = radeon.parse(log("radeon-ib-values-6.1.txt")).ibs
+    assert (ibs[1].value, ibs[1].register) == (0xCAFEDEAD, 0x8510)
+    assert (ibs[3].value, ibs[3].register) == (0xCAFEDEAD, None)
+
+
+def test_a_lockup_counts_although_every_ring_passes_again() -> None:
+    report = radeon.parse(log("radeon-lockup-6.18.txt"))
+    assert all(test.passed for test in report.rings.values())
+    assert len(report.problems()) == 2
+
+
+def test_a_firmware_of_the_older_name_is_no_problem_where_it_loads() -> None:
+    assert radeon.parse(log("radeon-older-firmware-6.12.txt")).problems() == []
+    assert any(
+        "oland_pfp" in cause.text for cause in radeon.parse(log("radeon-older-firmware-6.12.txt")).causes
+    )
+
+
 def test_old_cards_number_no_ring() -> None:
     report = radeon.parse(log("radeon-r300-4.19.txt"))
     assert report.expected == {0}
@@ -186,6 +213,27 @@ def test_the_same_message_of_uvd_and_of_the_kiq() -> None:
     report = amdgpu.parse(log("amdgpu-kiq-vendor-6.1.txt"))
     assert not report.rings["kiq_2.1.0"].passed
     assert any("gfx_v10_0" in p for p in report.problems())
+
+
+@pytest.mark.parametrize(
+    "ring",
+    ["gfx", "gfx_0", "gfx_0.1.0", "comp_1.0.0", "comp_0.1.2.3", "kiq_2.1.0", "mes_3.0.0", "mes_kiq_3.1.0",
+     "sdma0", "sdma0.1", "page0", "uvd", "uvd_1", "uvd_enc0", "uvd_enc_0.1", "vce2", "vcn_dec", "vcn_dec_0",
+     "vcn_enc1", "vcn_enc_0.1", "vcn_unified_0", "jpeg_dec", "jpeg_dec_0.1", "cper"],
+)  # fmt: skip
+def test_every_name_of_a_ring(ring: str) -> None:
+    card = "amdgpu 0000:01:00.0: "
+    lines = (
+        f"{card}[drm:amdgpu_ring_test_helper [amdgpu]] *ERROR* ring {ring} test failed (-110)\n"
+        f"{card}[drm:amdgpu_ib_ring_tests [amdgpu]] *ERROR* IB test failed on {ring} (-22).\n"
+        f"{card}amdgpu: ring {ring} uses VM inv eng 4 on hub 0\n"
+    )
+    report = amdgpu.parse(lines)
+    assert report.rings.keys() == report.ibs.keys() == {ring}
+    assert report.problems()[:2] == [
+        f"ring test of {ring} failed: ETIMEDOUT: the ring did not answer in time",
+        f"IB test of {ring} failed: EINVAL: a wrong value was read, or the ring is not ready",
+    ]
 
 
 def test_amdgpu_of_4_19_speaks_as_radeon_does() -> None:

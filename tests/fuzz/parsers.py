@@ -31,7 +31,7 @@ def _text(data: bytes) -> str:
 
 
 def _radeon(data: bytes) -> object:
-    report = radeon.parse(data)
+    report = radeon.parse(data, parameters=data)
     return report.problems(), radeon.video_lost(report), [t.explanation for t in report.rings.values()]
 
 
@@ -74,7 +74,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "modetest": lambda data: modetest.parse(data).connected,
     "network": lambda data: network.interfaces(data, data),
     "npu_matmul": lambda data: npu_matmul.parse(data).rates(),
-    "pci": pci.assignments,
+    "pci": lambda data: (pci.assignments(data), pci.silent_ports(data)),
     "lspci": lambda data: [d.unassigned for d in pci.lspci(data)],
     "provenance": _provenance,
     "radeon": _radeon,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from boardwright.bringup.parsers import ring_values
 from boardwright.bringup.parsers.chips import Chip, detect, owner
-from boardwright.bringup.parsers.dmesg import Message, messages
+from boardwright.bringup.parsers.dmesg import Message, message, messages
 from boardwright.bringup.parsers.radeon import Test
 from boardwright.bringup.parsers.text import text
 
@@ -43,6 +43,12 @@ _CAUSES = re.compile(
     r"GPU cannot access memory|failed to write reg|Direct firmware load for amdgpu|"
     r"failed to load .{0,60}firmware"
 )
+_EXPLAINS = re.compile(
+    r"Problem resizing BAR0|Not enough PCI address space|Direct firmware load for|"
+    r"failed to load .{0,60}firmware"
+)
+"""Causes only where something failed: the card works with a small BAR (``amdgpu_device_resize_fb_bar``), and
+without firmware that it can do without."""
 _INITIALIZED = re.compile(r"Initialized amdgpu \d")
 _DEBUGFS = re.compile(r"ib ring tests (passed|failed)\b")
 
@@ -83,12 +89,15 @@ class Report:
             for name, test in tests.items():
                 if not test.passed:
                     found.append(f"{kind} test of {name} failed: {_why(test)}")
-        found += [m.text for m in self.causes][:4]
+        last = []
         if self.asked is False:
-            found.append("debugfs amdgpu_test_ib: the IB tests failed")
+            last.append("debugfs amdgpu_test_ib: the IB tests failed")
         if self.seen and self.initialized is None:
-            found.append("the driver was not initialised")
-        return found
+            last.append("the driver was not initialised")
+        told = [m.text for m in self.causes]
+        if not found and not last:
+            told = [text for text in told if not _EXPLAINS.search(text)]
+        return found + told[:4] + last
 
 
 def parse(log: bytes | str, debugfs: bytes | str = "", device: str = "") -> Report:
@@ -132,7 +141,7 @@ def _why(test: Test) -> str:
     if test.value is not None:
         return f"0x{test.value:08X}: {test.explanation}"
     code = _CODE.search(test.line)
-    return ring_values.explain_code(int(code[1])) if code else "no reason given"
+    return ring_values.explain_code(int(code[1])) if code else message(test.line).text
 
 
 def _asked(debugfs: bytes | str) -> bool | None:

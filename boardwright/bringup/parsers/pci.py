@@ -3,7 +3,7 @@
 Kernel log: ``drivers/pci/setup-res.c`` and ``setup-bus.c``. Up to 6.1's first releases ``BAR 0: assigned
 [mem …]`` and ``BAR 0: no space for [mem size …]``; later, Debian's 6.1.192 included, ``BAR 0 [mem …]:
 assigned`` and ``BAR 0 [mem size …]: can't assign; no space``, with ``bridge window`` in place of BAR 13 to
-15.
+15 (7 to 10 in a kernel without ``CONFIG_PCI_IOV``, whose virtual functions have 7 to 12 otherwise).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OLD = re.compile(
     r"\[(mem|io) ([^\]]{1,80})\]"
 )
 _NEW = re.compile(
-    r"(?:(?:VF )?BAR (\d{1,2})|bridge window|ROM) \[(mem|io) ([^\]]{1,80})\]: "
+    r"((?:VF )?BAR|bridge window|ROM)(?: (\d{1,2}))? \[(mem|io) ([^\]]{1,80})\]: "
     r"(assigned|can't assign; no space|failed to assign|can't claim|releasing|not claimed)"
 )
 _RANGE = re.compile(r" ?0x([0-9a-f]{1,16})(?:-0x([0-9a-f]{1,16}))?")
@@ -35,23 +35,30 @@ _LINK = re.compile(
     r"Lnk(Cap|Sta):.{0,60}?Speed (\d{1,3}(?:\.\d)?)GT/s(?: \(\w{1,12}\))?, "
     r"Width x(\d{1,2})(?: \((\w{1,12})\))?"
 )
+_NO_LINK = re.compile(
+    r"phy lock failed|Phy link never came up|PCIe Link Fail|"
+    r"probe of [0-9a-f]{1,16}\.pcie failed with error -\d|probe with driver [\w-]{0,40}pcie\w{0,20} failed"
+)
 _DRIVER = re.compile(r"Kernel driver in use: ([\w-]{1,60})")
 _UNIT = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What the log's last word on a BAR is. ``index`` None: a bridge's window. ``size`` in bytes.
+    """What the log's last word on a BAR is. ``kind``: ``BAR``, ``bridge window``, or what a card works
+    without, ``VF BAR`` and ``ROM``. ``index`` only of a BAR. ``size`` in bytes.
 
     ``start`` None: it has no address. ``prefetchable`` and ``wide``: as the kernel writes ``pref``,
     ``64bit``.
     """
 
     device: str
+    kind: str
     index: int | None
     assigned: bool
     size: int | None
     start: int | None
+    ports: bool
     prefetchable: bool
     wide: bool
     line: str
@@ -59,33 +66,38 @@ class Bar:
 
 def assignments(log: bytes | str) -> list[Bar]:
     """Every BAR and bridge window that the kernel placed or could not place, the last word on each."""
-    found: dict[tuple[str, int | None, str], Bar] = {}
+    found: dict[tuple[str, str, int | None, bool, bool], Bar] = {}
     for m in messages(log):
         bar = _assignment(m)
         if bar is not None and len(found) < MOST_ITEMS:
-            kind = "pref" if bar.prefetchable else ""
-            found[(bar.device, bar.index, kind)] = bar
+            found[(bar.device, bar.kind, bar.index, bar.prefetchable, bar.ports)] = bar
     return list(found.values())
 
 
 def _assignment(m: Message) -> Bar | None:
     if old := _OLD.search(m.text):
-        number, verdict, resource = old[1], old[2], old[4]
+        number, verdict, space, resource = int(old[1]), old[2], old[3], old[4]
+        kind = "BAR" if number < 6 else "ROM" if number == 6 else "bridge window"
     elif new := _NEW.search(m.text):
-        number, resource, verdict = new[1], new[3], new[4]
+        kind, number, space, resource, verdict = new[1], int(new[2] or 0), new[3], new[4], new[5]
     else:
         return None
     if verdict != "assigned" and verdict not in _FAILED:
         return None
-    index = int(number) if number and int(number) < 13 else None
     where, size = _RANGE.match(resource), _SIZE.search(resource)
     start = int(where[1], 16) if where and verdict == "assigned" else None
     length = int(size[1], 16) if size else None
     if where and where[2]:
         length = max(int(where[2], 16) - int(where[1], 16) + 1, 0)
     return Bar(
-        m.device, index, verdict == "assigned", length, start, "pref" in resource, "64bit" in resource, m.raw
-    )
+        m.device, kind, number if kind == "BAR" else None, verdict == "assigned", length, start,
+        space == "io", "pref" in resource, "64bit" in resource, m.raw,
+    )  # fmt: skip
+
+
+def silent_ports(log: bytes | str) -> list[str]:
+    """The kernel's words on a PCIe port behind which nothing answers: no card, or one without power."""
+    return [m.text for m in messages(log) if _NO_LINK.search(m.text)][:100]
 
 
 @dataclass(frozen=True, slots=True)

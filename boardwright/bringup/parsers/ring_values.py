@@ -10,8 +10,10 @@ FORMAT = r"\((?:scratch\(0x([0-9A-Fa-f]{1,8})\)=)?0x([0-9A-Fa-f]{1,8})\)"
 """The value as both drivers print it. Groups: the scratch register's offset, when it is of one; the value."""
 UNTOUCHED, WANTED, ALL_ONES = 0xCAFEDEAD, 0xDEADBEEF, 0xFFFFFFFF
 _ERRNO = {
-    -2: "ENOENT: firmware missing", -5: "EIO", -12: "ENOMEM", -22: "EINVAL: the test read a wrong value",
-    -62: "ETIME", -110: "ETIMEDOUT: the ring did not answer in time", -114: "EALREADY",
+    -2: "ENOENT: firmware missing", -5: "EIO", -12: "ENOMEM",
+    -22: "EINVAL: a wrong value was read, or the ring is not ready",
+    -35: "EDEADLK: the driver found the GPU hung", -62: "ETIME",
+    -110: "ETIMEDOUT: the ring did not answer in time", -114: "EALREADY",
 }  # fmt: skip
 
 
