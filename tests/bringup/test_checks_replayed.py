@@ -199,14 +199,25 @@ def test_an_empty_slot_is_nothing_to_look_at(tmp_path: Path, name: str, said: st
 
 CUBE = with_silent_input("stdbuf -oL kmscube -c 1200")
 MARK = with_silent_input("stdbuf -oL glmark2-es2-drm")
+FLIP = "(sleep 8; echo) | stdbuf -oL modetest -s 57:1680x1050 -v"
+MONITOR = "a connector has a monitor with modes"
+FLIPS = "modetest sets the monitor's mode and flips pages at its rate"
+KMSCUBE = "kmscube renders on the card at the monitor's rate"
+GLMARK2 = "glmark2 runs to its score, each scene near the reference"
 
 
 def pictures(
-    tmp_path: Path, cube: Result, mark: Result, evidence: Evidence = Evidence.HARDWARE
+    tmp_path: Path,
+    cube: Result,
+    mark: Result,
+    evidence: Evidence = Evidence.HARDWARE,
+    *,
+    modes: str = "modetest.txt",
+    flips: str = "modetest-flips.txt",
 ) -> dict[str, dict]:
     answers = {
         "ls /dev/dri/card*": "/dev/dri/card0\n", "command -v modetest": FINE, "command -v kmscube": FINE,
-        "modetest -c": log("modetest.txt"), "command -v glmark2-es2-drm": FINE,
+        "modetest -c": log(modes), FLIP: log(flips), "command -v glmark2-es2-drm": FINE,
         clocks.COMMAND: "/sys/class/thermal/thermal_zone0/temp:47153\n", CUBE: cube, MARK: mark,
     }  # fmt: skip
     return play(tmp_path, "test_graphics.py", answers, evidence=evidence)
@@ -223,11 +234,11 @@ STEADY = (
 def test_pictures(tmp_path: Path) -> None:
     checks = pictures(tmp_path, Result(STEADY, 0), Result(log("glmark2-verde.txt"), 0))
     assert {name: check["outcome"] for name, check in checks.items()} == {
-        "a connector has a monitor with modes": "pass",
-        "kmscube renders on the card at the monitor's rate": "pass",
-        "glmark2 runs to its score, each scene near the reference": "pass",
-    }
-    cube, mark = list(checks.values())[1:]
+        MONITOR: "pass", FLIPS: "pass", KMSCUBE: "pass", GLMARK2: "pass",
+    }  # fmt: skip
+    cube, mark = checks[KMSCUBE], checks[GLMARK2]
+    assert value(checks[FLIPS], "page flips") == 59.95
+    assert value(checks[FLIPS], "mode") == "1680x1050 59.95 Hz"
     assert cube["measurements"][0]["name"] == "frames"
     assert cube["measurements"][0]["value"] == pytest.approx(60, abs=0.1)
     assert cube["measurements"][0]["unit"] == "fps"
@@ -239,7 +250,7 @@ def test_pictures_that_fail(tmp_path: Path) -> None:
     checks = pictures(
         tmp_path, Result(log("kmscube-bus-error.txt"), 135), Result(log("glmark2-crash.txt"), 135)
     )
-    _, cube, mark = checks.values()
+    cube, mark = checks[KMSCUBE], checks[GLMARK2]
     assert (cube["outcome"], cube["detail"]) == ("fail", "kmscube died: Bus error")
     assert "align-hunt" in cube["hint"]
     assert mark["outcome"] == "fail"
@@ -248,16 +259,77 @@ def test_pictures_that_fail(tmp_path: Path) -> None:
 
 def test_a_stutter_and_a_slow_scene(tmp_path: Path) -> None:
     checks = pictures(tmp_path, Result(log("kmscube-verde.txt"), 0), Result(log("glmark2-slow.txt"), 0))
-    _, cube, mark = checks.values()
+    cube, mark = checks[KMSCUBE], checks[GLMARK2]
     assert cube["detail"] == "1 of 5 intervals were slower than 80 % of 60.0 fps"
     assert "buffer" in mark["detail"]
 
 
-def test_kmscube_stopped_by_its_input_is_a_fault_of_the_check_not_a_pass(tmp_path: Path) -> None:
+def test_kmscube_stopped_by_its_input_is_a_fault_of_the_check_and_not_of_the_board(tmp_path: Path) -> None:
     checks = pictures(
         tmp_path, Result(log("kmscube-interrupted.txt"), 0), Result(log("glmark2-verde.txt"), 0)
     )
-    assert list(checks.values())[1]["outcome"] == "fail"
+    assert checks[KMSCUBE]["outcome"] == "error"
+    assert "standard input" in checks[KMSCUBE]["detail"]
+
+
+@pytest.mark.parametrize("error", log("kmscube-errors.txt").splitlines())
+def test_each_error_of_kmscube_is_the_boards(tmp_path: Path, error: str) -> None:
+    cube = Result(f"{log('kmscube-bus-error.txt').partition('Using modifier')[0]}{error}\n", 255)
+    check = pictures(tmp_path, cube, Result("", 1))[KMSCUBE]
+    assert (check["outcome"], check["detail"]) == ("fail", f"kmscube: {error}")
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "outcome", "detail"),
+    [
+        (KMSCUBE, "kmscube-no-monitor.txt", "skip", "no monitor is connected"),
+        (KMSCUBE, "kmscube-held.txt", "error",
+         "another program holds the display: kmscube: failed to set mode: Permission denied"),
+        (GLMARK2, "glmark2-no-monitor.txt", "skip", "no monitor is connected"),
+        (GLMARK2, "glmark2-held.txt", "error",
+         "another program holds the display: glmark2: Error: Failed to become DRM master"),
+        (GLMARK2, "glmark2-setup-fails.txt", "fail", "refract: Set up failed"),
+        (GLMARK2, "glmark2-validate.txt", "fail", "no score: glmark2 broke off"),
+        (GLMARK2, "glmark2-capped.txt", "pass", ""),
+        (GLMARK2, "glmark2-results-2023.txt", "pass", ""),
+        (FLIPS, "modetest-stalls.txt", "fail", "modetest: select timed out or error (ret 0)"),
+        (FLIPS, "modetest-fails.txt", "error",
+         "another program holds the display: modetest: failed to set mode: Permission denied"),
+        (MONITOR, "modetest-no-display.txt", "skip", "no display: /dev/dri/card0 is not a KMS device"),
+        (MONITOR, "modetest-no-device.txt", "fail", "modetest: no device found"),
+    ],
+)  # fmt: skip
+def test_what_stands_in_the_way_of_a_picture(
+    tmp_path: Path, title: str, name: str, outcome: str, detail: str
+) -> None:
+    cube, mark, modes, flips = Result("", 1), Result("", 1), "modetest.txt", "modetest-flips.txt"
+    if title == KMSCUBE:
+        cube = Result(log(name), 255)
+    elif title == GLMARK2:
+        mark = Result(log(name), 0)
+    elif title == FLIPS:
+        flips = name
+    else:
+        modes = name
+    check = pictures(tmp_path, cube, mark, modes=modes, flips=flips)[title]
+    assert (check["outcome"], check["detail"]) == (outcome, detail), check
+
+
+@pytest.mark.parametrize("error", log("modetest-errors.txt").splitlines())
+def test_each_error_of_modetest_is_the_boards(tmp_path: Path, error: str) -> None:
+    answers = {"ls /dev/dri/card*": "/dev/dri/card0\n", "command -v modetest": FINE,
+               "modetest -c": log("modetest.txt"),
+               FLIP: f"{log('modetest-stalls.txt').splitlines()[0]}\n{error}\n"}  # fmt: skip
+    check = play(tmp_path, "test_graphics.py", answers)[FLIPS]
+    assert (check["outcome"], check["detail"]) == ("fail", f"modetest: {error}")
+
+
+def test_a_mode_flipped_at_half_its_rate_is_wrong(tmp_path: Path) -> None:
+    answers = {"ls /dev/dri/card*": "/dev/dri/card0\n", "command -v modetest": FINE,
+               "modetest -c": log("modetest.txt"),
+               FLIP: log("modetest-flips.txt").replace("59.9", "29.9")}  # fmt: skip
+    check = play(tmp_path, "test_graphics.py", answers)[FLIPS]
+    assert check["detail"] == "29.95 page flips a second, the mode has 59.95 Hz"
 
 
 def test_pictures_of_an_emulator_are_not_measured(tmp_path: Path) -> None:

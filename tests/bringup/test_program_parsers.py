@@ -127,6 +127,28 @@ def test_glmark2_that_died_names_its_scene_and_has_no_score() -> None:
     assert "Bus error" in run.errors
 
 
+def test_glmark2_says_what_a_scene_did_instead_of_drawing() -> None:
+    validated = glmark2.parse(log("glmark2-validate.txt"))
+    assert [(scene.name, scene.told, scene.failed) for scene in validated.scenes] == [
+        ("build", "Validation: Success", False), ("texture", "Validation: Failure", True),
+        ("terrain", "Validation: Unknown", False), ("conditionals", "Unsupported", False),
+    ]  # fmt: skip
+    assert (validated.score, validated.stopped_in) == (None, None)
+    failing = glmark2.parse(log("glmark2-setup-fails.txt"))
+    assert [(s.title, s.told) for s in failing.scenes if s.failed] == [("refract", "Set up failed")]
+
+
+def test_glmark2_of_2023_with_results_beside_the_rate() -> None:
+    run = glmark2.parse(log("glmark2-results-2023.txt"))
+    assert (run.version, run.score) == ("2023.01", 1450)
+    assert [(s.rate, s.milliseconds, s.busy, s.shaders, s.told) for s in run.scenes] == [
+        (939, 1.065, 57.0, 12.25, ""), (150, 6.667, None, 41.0, ""), (None, None, None, None, "done"),
+    ]  # fmt: skip
+    assert not run.capped
+    capped = glmark2.parse(log("glmark2-capped.txt"))
+    assert (capped.capped, capped.score, {scene.rate for scene in capped.scenes}) == (True, 60, {60})
+
+
 def test_modetest() -> None:
     run = modetest.parse(log("modetest.txt"))
     assert run.driver == "radeon"
@@ -136,11 +158,18 @@ def test_modetest() -> None:
     assert run.mode == ("1680x1050", 59.95)
     assert run.flips == (59.96, 59.95)
     assert modetest.parse(log("modetest-fails.txt")).errors == ("failed to set mode: Permission denied",)
+    assert len(modetest.parse(log("modetest-errors.txt")).errors) == 4
+    none = modetest.parse(log("modetest-no-device.txt"))
+    assert none.refused == (("/dev/dri/card0", "failed"), ("/dev/dri/card1", "is not a KMS device"))
+    assert (none.errors, none.renders_only) == (("no device found",), False)
+    assert modetest.parse(log("modetest-no-display.txt")).renders_only
 
 
 def test_both_programs_called_kmstest() -> None:
     assert modetest.parse(log("kmstest-old.txt")).driver == "radeon"
+    assert modetest.parse(log("kmstest-old-fails.txt")).refused == (("radeon", "failed"),)
     assert modetest.parse(log("kmstest-kmsxx.txt")).flips == (59.95,)
+    assert modetest.parse(log("kmstest-kmsxx-old.txt")).flips == (59.951234,)
 
 
 # NPU and language models

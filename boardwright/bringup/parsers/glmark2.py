@@ -20,7 +20,9 @@ _SCENE = re.compile(
 )
 """Options have colons between them too: they end at a colon before a blank, or at the end of the line."""
 _RATE = re.compile(r"FPS: (\d{1,8}) FrameTime: (\d{1,8}\.\d{1,6}) ms")
-_TOLD = re.compile(r"(Unsupported|Set up failed|Validation: \w{1,40})")
+_TOLD = re.compile(r"(Unsupported|Set up failed|Validation: \w{1,40}|^done$)")
+_SHADERS = re.compile(r"ShaderCompTime: (\d{1,8}(?:\.\d{1,6})?) ms")
+_BUSY = re.compile(r"CpuBusy: (\d{1,6}(?:\.\d{1,6})?)%")
 _HEAD = re.compile(r"GL_(VENDOR|RENDERER|VERSION): {1,8}(.{1,200})")
 _SURFACE = re.compile(r"Surface Size: {1,8}(\d{1,5})x(\d{1,5})")
 _SCORE = re.compile(r"glmark2 Score: (\d{1,8})")
@@ -52,7 +54,8 @@ REFERENCE_SCORE = 1450
 @dataclass(frozen=True, slots=True)
 class Scene:
     """``rate`` in frames a second, rounded up by glmark2; None: ``told`` says why, or the scene never
-    ended.
+    ended. ``busy``: percent of one CPU; ``shaders``: milliseconds to compile them; both only when asked for
+    (``--results``, 2023.01).
     """
 
     name: str
@@ -61,6 +64,13 @@ class Scene:
     milliseconds: float | None
     told: str
     line: str
+    busy: float | None = None
+    shaders: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether glmark2 says that the scene cannot be drawn, or was drawn wrong."""
+        return self.told in ("Set up failed", "Validation: Failure")
 
     @property
     def title(self) -> str:
@@ -81,6 +91,11 @@ class Run:
     @property
     def is_software(self) -> bool:
         return self.renderer.startswith(SOFTWARE)
+
+    @property
+    def capped(self) -> bool:
+        """Whether no scene can be faster than the monitor."""
+        return any("swap interval" in error for error in self.errors)
 
     @property
     def stopped_in(self) -> Scene | None:
@@ -116,10 +131,11 @@ def _scene(line: str) -> Scene | None:
         return None
     rest = begun[3] or ""
     rate, told = _RATE.search(rest), _TOLD.search(rest)
+    busy, shaders = _BUSY.search(rest), _SHADERS.search(rest)
     return Scene(
         begun[1], "" if begun[2] == "<default>" else begun[2],
         int(rate[1]) if rate else None, float(rate[2]) if rate else None, told[1] if told else "",
-        line.strip(),
+        line.strip(), float(busy[1]) if busy else None, float(shaders[1]) if shaders else None,
     )  # fmt: skip
 
 

@@ -35,13 +35,22 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """``mode``: what was set, as (size, hertz). ``flips``: page flips a second, one value a report."""
+    """``mode``: what was set, as (size, hertz). ``flips``: page flips a second, one value a report.
+
+    ``refused``: devices that did not open or are none of KMS, each with the reason.
+    """
 
     driver: str
     connectors: tuple[Connector, ...]
     mode: tuple[str, float] | None
     flips: tuple[float, ...]
     errors: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def renders_only(self) -> bool:
+        """Whether every device that was tried has no display: a card of rendering alone."""
+        return bool(self.refused) and all(why == "is not a KMS device" for _, why in self.refused)
 
     @property
     def connected(self) -> tuple[Connector, ...]:
@@ -53,6 +62,7 @@ def parse(text: bytes | str) -> Run:
     found: list[tuple[int, str, str, list[tuple[str, float]]]] = []
     flips: list[float] = []
     errors: list[str] = []
+    refused: list[tuple[str, str]] = []
     for line in lines(text):
         if row := _CONNECTOR.match(line):
             found.append((int(row[1]), row[4], row[3], []))
@@ -62,7 +72,10 @@ def parse(text: bytes | str) -> Run:
         elif opened := _OPENED.search(line):
             driver = opened[2]
         elif trying := _TRYING.search(line):
-            driver = trying[1] if trying[2] == "done" and not driver else driver
+            if trying[2] == "done":
+                driver = driver or trying[1]
+            elif trying[2] and len(refused) < 100:
+                refused.append((trying[1], trying[2]))
         elif chosen := _SET.search(line):
             mode = (chosen[1], float(chosen[2]))
         elif rate := _FLIP.search(line) or _KMSXX_FLIP.search(line):
@@ -70,4 +83,4 @@ def parse(text: bytes | str) -> Run:
         if wrong := _ERRORS.search(line):
             errors.append(wrong[0])
     connectors = tuple(Connector(n, name, status, tuple(modes)) for n, name, status, modes in found[:100])
-    return Run(driver, connectors, mode, tuple(flips[:10_000]), tuple(errors[:100]))
+    return Run(driver, connectors, mode, tuple(flips[:10_000]), tuple(errors[:100]), tuple(refused))
