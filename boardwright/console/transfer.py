@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable
 
 from boardwright.console.console import Console
-from boardwright.errors import ProductError
+from boardwright.errors import InputError, ProductError
 
 CHUNK = 900
 """Bytes: 1200 characters of base64, well below a terminal's line."""
@@ -25,20 +25,26 @@ Progress = Callable[[int, int], None]
 def push(console: Console, data: bytes, path: str, progress: Progress = lambda done, of: None) -> None:
     """Write ``data`` to ``path`` on the board; goes on where an earlier, broken transfer of it stopped.
 
-    Raises ``ValueError`` for more than :data:`MOST` bytes, ``ProductError`` when the board cannot write it.
+    Raises ``ValueError`` for more than :data:`MOST` bytes, ``InputError`` when ``path`` is a directory there,
+    ``ProductError`` when the board cannot write it.
     """
     if len(data) > MOST:
         raise ValueError(f"expected at most {MOST} bytes for the console, found {len(data)}")
     part = shlex.quote(f"{path}.part")
+    if console.run(f"[ -d {shlex.quote(path)} ]").status == 0:  # mv would put the part into it
+        raise InputError(f"{path} is a directory on the board", hint="name the file in it")
     done = _resume(console, data, part)
     while done < len(data):
         size = _CAREFUL_CHUNK if console.careful else CHUNK
         chunk = base64.b64encode(data[done : done + size]).decode()
-        _must(console, f"printf %s {chunk}|base64 -d|dd of={part} bs=1 seek={done} conv=notrunc 2>/dev/null")
+        put = f"printf %s {chunk}|base64 -d|dd of={part} bs=1 seek={done} conv=notrunc 2>/dev/null"
+        if console.run(put, 60.0).status != 0:
+            raise ProductError(
+                f"the board did not write byte {done} and what follows of {path}",
+                hint="is the file system full?",
+            )
         done = min(done + size, len(data))
         progress(done, len(data))
-    if not data:
-        _must(console, f": >{part}")
     if _sum(console, part, len(data)) != hashlib.sha256(data).hexdigest():
         raise ProductError(f"{path} did not arrive as it was sent", hint="is the file system full?")
     _must(console, f"mv {part} {shlex.quote(path)}")
@@ -67,7 +73,9 @@ def _resume(console: Console, data: bytes, part: str) -> int:
     size = int(there.output) if there.status == 0 and there.line.isdigit() else 0
     if 0 < size <= len(data) and _sum(console, part, size) == hashlib.sha256(data[:size]).hexdigest():
         return size
-    _must(console, f"rm -f {part}")
+    made = console.run(f"rm -f {part}; : >{part}")
+    if made.status != 0:
+        raise ProductError(f"the board cannot write {part}: {made.line[:200]}")
     return 0
 
 

@@ -61,6 +61,7 @@ def console(
     cast = asked.out / "console" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.cast"
     with contextlib.ExitStack() as stack:
         if push:
+            say(f"logging in; transcript {cast}")
             title = f"{asked.board_name} on {target}"
             transcript = stack.enter_context(Transcript(cast, title, raw=cast.with_suffix(".raw")))
             password = os.environ.get(PASSWORD)
@@ -86,9 +87,9 @@ def _file(push: str) -> tuple[bytes, str]:
     """The bytes of ``FILE:PATH`` and the path. Raises ``InputError``."""
     if not push:
         return b"", ""
-    name, _, to = push.rpartition(":")
-    if not name or not to.startswith("/"):
-        raise InputError(f"--push: expected FILE:/PATH/ON/THE/BOARD, found {push!r}")
+    name, _, to = push.rpartition(":/")  # either path may hold a colon
+    if not name or not to or to.endswith("/"):
+        raise InputError(f"--push: expected FILE:/PATH/OF/THE/FILE/ON/THE/BOARD, found {push!r}")
     try:
         data = Path(name).read_bytes()
     except OSError as error:
@@ -98,7 +99,7 @@ def _file(push: str) -> tuple[bytes, str]:
             f"--push: {name} has {len(data)} bytes; a serial line is for {transfer.MOST} at most",
             hint="put it into the image, or use the board's network",
         )
-    return data, to
+    return data, f"/{to}"
 
 
 def _push(session: Console, data: bytes, to: str) -> None:

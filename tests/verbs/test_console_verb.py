@@ -1,10 +1,13 @@
-"""``invoke console`` on a real terminal, with a simulated board behind a TCP port."""
+"""``invoke console`` on a real terminal, with a simulated board or a real shell behind a TCP port."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pty
+import random
+import re
 import select
 import shutil
 import socket
@@ -19,10 +22,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from board_shell import board as running_board
 
 from boardwright.console import bootscript
 from boardwright.console.simulator import Script, ScriptedBoard, serve
 from boardwright.console.transcript import read
+from boardwright.errors import InputError
+from boardwright.verbs.console import console
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = bootscript.load(ROOT / "tests/console/scripts/rock5b.yaml")
@@ -203,3 +209,102 @@ def test_without_a_terminal_it_is_said(project: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 3
     assert "expected a terminal" in done.stderr
+
+
+def push(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """``invoke console --push …`` as a script runs it: no terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "invoke", "console", "--board", "rock5b", *words],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=project, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [0, 5000])
+def test_a_pushed_file_arrives_byte_for_byte(project: Path, tmp_path: Path, size: int) -> None:
+    data, there = random.Random(size).randbytes(size), tmp_path / "on the board" / "fw.bin"
+    there.parent.mkdir()
+    (tmp_path / "a:b.bin").write_bytes(data)
+    with running_board("sh", "-i") as url:
+        done = push(project, "--target", f"serial:{url}", "--push", f"{tmp_path}/a:b.bin:{there}")
+    assert done.returncode == 0, done.stderr
+    assert there.read_bytes() == data
+    assert not there.with_name("fw.bin.part").exists()
+    assert f"{there} is there, SHA-256 {hashlib.sha256(data).hexdigest()}" in done.stderr
+    (cast,) = (project / "out/rock5b/console").glob("*.cast")
+    assert b"base64 -d" in b"".join(event.data for event in read(cast)) or not size
+
+
+def test_a_file_that_was_begun_is_gone_on_with(project: Path, tmp_path: Path) -> None:
+    data, there = random.Random(1).randbytes(5000), tmp_path / "fw.bin"
+    (tmp_path / "here").write_bytes(data)
+    there.with_name("fw.bin.part").write_bytes(data[:4000])
+    with running_board("sh", "-i") as url:
+        done = push(project, "--target", f"serial:{url}", "--push", f"{tmp_path}/here:{there}")
+    assert done.returncode == 0, done.stderr
+    assert there.read_bytes() == data
+    assert "4900 of 5000 bytes" in done.stderr  # and nothing before
+    assert "900 of 5000 bytes\n" not in done.stderr.replace("4900 of", "")
+
+
+def test_a_directory_on_the_board_is_not_taken_for_the_file(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(b"x")
+    (tmp_path / "firmware").mkdir()
+    with running_board("sh", "-i") as url:
+        done = push(project, "--target", f"serial:{url}", "--push", f"{tmp_path}/here:{tmp_path}/firmware")
+    assert done.returncode == 2
+    assert "is a directory on the board" in done.stderr
+    assert not list((tmp_path / "firmware").iterdir())
+
+
+def test_a_file_that_the_board_cannot_write_is_the_boards_failure(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(b"x" * 100)
+    with running_board("sh", "-i") as url:
+        done = push(project, "--target", f"serial:{url}", "--push", f"{tmp_path}/here:/proc/there/is/none")
+    assert done.returncode == 1
+    assert "the board cannot write /proc/there/is/none.part" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_board_that_panics_is_the_product_and_nothing_is_pushed(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(b"x")
+    kernel = next(n for n, (_, text) in enumerate(SCRIPT.boot) if "Booting Linux" in text)
+    panic = (0.2, "[    1.000000] Kernel panic - not syncing: VFS: Unable to mount root fs\n")
+    script = replace(SCRIPT, boot=(*SCRIPT.boot[: kernel + 1], panic), reaches_shell=False)
+    with board(script) as target:
+        done = push(project, "--target", target, "--push", f"{tmp_path}/here:{tmp_path}/there")
+    assert done.returncode == 1
+    assert "Kernel panic" in done.stderr
+    assert "bytes" not in done.stderr
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_line_without_a_byte_is_the_labs_fault_and_nothing_is_pushed(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(b"x")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        target = f"serial:socket://127.0.0.1:{server.getsockname()[1]}"
+        done = push(project, "--target", target, "--push", f"{tmp_path}/here:/tmp/there", "--budget", "3")
+    assert done.returncode == 3
+    assert "not one byte" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("push", "told"),
+    [
+        ("here", "expected FILE:/PATH"),
+        ("here:there", "expected FILE:/PATH"),
+        (":/there", "expected FILE:/PATH"),
+        ("here:/there/", "expected FILE:/PATH"),
+        ("missing:/there", "missing: No such file"),
+        ("big:/there", "has 4194305 bytes"),
+    ],
+)
+def test_what_cannot_be_pushed_is_refused_before_the_port_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, push: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("here").write_bytes(b"x")
+    Path("big").write_bytes(bytes(2**22 + 1))
+    with pytest.raises(InputError, match=re.escape(told)):
+        console(ROOT, "rock5b", "", "serial:/dev/there-is-none", push=push)
