@@ -1,4 +1,4 @@
-"""``python3 -m repartition`` in the rescue system: plan, run, resume, status. Standard library only.
+"""``python3 -m repartition`` in the rescue system: settle, plan, run, resume, status. Standard library only.
 
 Exit statuses: 0 done (or nothing to do), 1 refused (the reason on stderr), 2 the command line is wrong,
 3 device or stick failed.
@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import execute, parts, report, survey, ubootenv
+from . import execute, parts, report, settle, survey, ubootenv
 from .medium import Medium
 from .parts import Refused
 from .plan import Plan, Rates, Request, Wanted, make
@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stick", type=Path, default=STICK, help="directory for journal and copies")
     commands = parser.add_subparsers(required=True)
     for name, function, summary in (
+        ("settle", _settle, "replay the journals of file systems that were not unmounted in order"),
         ("plan", _plan, "print what would be done"),
         ("run", _run, "do it"),
         ("resume", _resume, "go on with what was interrupted; nothing to do is no error"),
@@ -53,23 +54,29 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=function)
         if name in ("plan", "run"):
             _add_request(command)
+        if name == "settle":
+            _add_place(command)
     return parser
 
 
 def _add_request(command: argparse.ArgumentParser) -> None:
+    _add_place(command)
     command.add_argument("--to", required=True, help="the new layout, as blkdevparts")
-    command.add_argument("--name", default="mmcblk0", help="the device's name in blkdevparts")
     command.add_argument("--root", default="", help="the new root= (default: as now)")
     command.add_argument("--mem", default="", help="the new mem= (default: as now)")
     command.add_argument("--format", action="append", default=[], metavar="PARTITION")
     command.add_argument("--delete", action="append", default=[], metavar="PARTITION")
     command.add_argument("--stick-root", required=True, help="root= of the rescue system")
     command.add_argument("--stick-init", default=INIT)
+    command.add_argument("--room", type=int, default=None, help="bytes of the stick to use at most")
+    command.add_argument("--json", action="store_true")
+
+
+def _add_place(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--name", default="mmcblk0", help="the device's name in blkdevparts")
     command.add_argument(
         "--environment", type=lambda text: int(text, 0), default=0x300000, help="byte of the block"
     )
-    command.add_argument("--room", type=int, default=None, help="bytes of the stick to use at most")
-    command.add_argument("--json", action="store_true")
 
 
 def planned(asked: argparse.Namespace, medium: Medium) -> tuple[Request, Plan, dict[str, bytes]]:
@@ -107,6 +114,17 @@ def planned(asked: argparse.Namespace, medium: Medium) -> tuple[Request, Plan, d
     )
     forms = {"old": old, "reordered": blocks.reordered, "guard": blocks.guard, "new": blocks.new}
     return request, make(request), forms
+
+
+def _settle(asked: argparse.Namespace, medium: Medium) -> int:
+    if execute.pending(medium) is not None:
+        raise Refused("a run was interrupted and is not finished", hint="`resume` goes on with it")
+    bootargs = ubootenv.read(medium.read(asked.environment, ubootenv.SIZE)).get("bootargs", "")
+    found = settle.unsettled(medium, parts.parse(parts.of_bootargs(bootargs), asked.name, medium.size))
+    medium.close()  # and with it what is remembered of the device: e2fsck writes through its partitions
+    for number, name in found:
+        _say(settle.replay(asked.device, number, name))
+    return 0
 
 
 def _plan(asked: argparse.Namespace, medium: Medium) -> int:

@@ -94,6 +94,12 @@ def ask(console: Console, words: str, seconds: float = 300.0) -> str:
     return result.output
 
 
+def settle(console: Console, job: Job, say: Say) -> None:
+    """Replay the journals that a start of the board's own system would replay."""
+    for line in ask(console, f"settle --name {job.device}", 900).splitlines():
+        say(line)
+
+
 def plan(console: Console, job: Job) -> tuple[str, dict[str, Any]]:
     """The plan as text and as JSON; nothing is changed."""
     text = ask(console, f"plan {job.words()}")

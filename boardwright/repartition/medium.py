@@ -1,7 +1,8 @@
 """The device and the stick: the one place where bytes are read and written. Tests put a faulty one in its
 place.
 
-Only this class writes to the device. Programs (e2fsck, resize2fs, mke2fs) get files on the stick.
+Only this class writes to the device once a plan is made (before: settle.py). Programs (e2fsck, resize2fs,
+mke2fs) get files on the stick.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 from .parts import Refused
 
 CHUNK = 4 * 2**20
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+"""Of the programs that are run."""
 
 
 class Medium:
@@ -36,7 +39,10 @@ class Medium:
         self.size = os.lseek(self._fd, 0, os.SEEK_END)
 
     def close(self) -> None:
-        os.close(self._fd)
+        """Once more is no error."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
 
     # the device
 
@@ -129,11 +135,10 @@ class Medium:
         Raises :class:`Refused` with its last words for another status than those of ``accept``.
         """
         command = [word.replace("{}", str(self.path(name))) for word in words]
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
         try:
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, errors="replace", check=False, env=environment,
+                text=True, errors="replace", check=False, env=ENVIRONMENT,
             )  # fmt: skip
         except OSError as error:
             raise Refused(f"{words[0]}: {error.strerror}", hint="install e2fsprogs") from error

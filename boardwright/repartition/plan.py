@@ -226,7 +226,9 @@ def _check_content(held: Held, new: Part) -> None:
         raise Refused(
             f"{new.name} has {human(held.used)} in use and would get {human(new.size)}: "
             f"{human(held.used - new.size)} too few",
-            hint="delete files there, or make it larger",
+            hint="delete files there, or make it larger"
+            if held.clean
+            else "it was not unmounted in order, so all of it counts: start the board, shut it down in order",
         )
     if held.filesystem == "raw" and held.extent > new.size:
         raise Refused(
@@ -403,9 +405,8 @@ def _single_copies(moves: Sequence[Change]) -> list[str]:
 
 def _unclean(changes: Sequence[Change]) -> list[str]:
     return [
-        f"{c.name} was not unmounted in order, so all of its {human(c.held.used)} are copied; start the "
-        "board once "
-        "and shut it down in order, and it takes less"
+        f"{c.name} was not unmounted in order, so all of its {human(c.held.used)} count; before a real run "
+        "its journal is replayed"
         for c in changes
         if c.held and not c.held.clean
     ]

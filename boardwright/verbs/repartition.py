@@ -100,6 +100,8 @@ def _over_console(
             if dry_run:
                 return ExitStatus.OK
             drive.carry_out(console, "resume", 24 * 3600, say)
+        if not dry_run:
+            drive.settle(console, job, say)
         text, planned = drive.plan(console, job)
         print(json_.dumps(planned) if as_json else text, end="\n" if as_json else "")
         if dry_run or (not planned["operations"] and split is None):

@@ -23,9 +23,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from boardwright.build import sandbox
+from command import ROOT
+
+from boardwright.build import executor, sandbox
 from boardwright.console.transport import SerialPort
+from boardwright.kinds.board import QEMU_ENVIRONMENT
 from boardwright.repartition import parts, ubootenv
+from boardwright.repartition import stick as rescue
+from boardwright.verbs.build import builder, environment
+from boardwright.verbs.common import request
 
 MIB = 2**20
 SHIPPED = (
@@ -37,6 +43,7 @@ SIZE = 32 * 2**30
 ENVIRONMENT = 0x300000
 KERNEL = 0x1F00000
 INIT = "/usr/lib/boardwright/rescue-init"
+_LINUX, _DEBIAN = "linux-7.3", "linux-debian-6.12"
 _KERNEL_AT, _FLASH_ENVIRONMENT = 0x40400000, 0x40000
 _BOARD_INIT = """#!/bin/sh
 mount -t proc proc /proc
@@ -49,6 +56,15 @@ sed 's/.*blkdevparts=\\([^ ]*\\).*/BOARD-LAYOUT \\1/' /proc/cmdline
 find /data /param /soc /opt -type f ! -name boots | sort | xargs sha256sum | sed 's/^/BOARD-FILE /'
 echo boot >>/soc/boots
 echo "BOARD-BOOTS $(wc -l </soc/boots)"
+if [ -e /etc/shell ]; then
+    mount -t tmpfs tmpfs /run
+    echo BOARD-END
+    trap 'sync; mount -o remount,ro /; busybox reboot -f' TERM # as an init that reboot(8) asks
+    while :; do
+        setsid -c sh -i </dev/console >/dev/console 2>&1 &
+        wait
+    done
+fi
 umount /param /soc /opt
 mount -o remount,ro /
 sync
@@ -56,6 +72,10 @@ echo BOARD-END
 poweroff -f
 sleep 60
 """
+_TOOLS = "sh mount umount sed find sort xargs sha256sum wc sync poweroff sleep"
+_SHELL_TOOLS = (
+    "base64 cat chmod cp cut dd dmesg grep head id mkdir mv printf reboot rm setsid stat tail test tr true"
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,16 @@ class Board:
     @contextlib.contextmanager
     def powered(self) -> Iterator[tuple[subprocess.Popen[bytes], SerialPort]]:
         """On; off by SIGKILL at the end, or before: :func:`kill`."""
+        with self.waiting() as (process, url):
+            port = SerialPort(url)
+            try:
+                yield process, port
+            finally:
+                port.close()
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+        """On as soon as somebody opens the console, which is at this URL."""
         socket = self.directory / "serial"
         socket.unlink(missing_ok=True)
         seal = sandbox.Seal(root=self.root, read_only={}, writable={"/run/t": self.directory}, variables={})
@@ -108,11 +138,7 @@ class Board:
                 time.sleep(0.05)
             assert socket.exists(), (self.directory / "stderr").read_text()
             time.sleep(0.2)
-            port = SerialPort(f"unix://{socket}")
-            try:
-                yield process, port
-            finally:
-                port.close()
+            yield process, f"unix://{socket}"
         finally:
             kill(process)
 
@@ -168,8 +194,30 @@ def busybox(initrd: Path) -> bytes:
         at = (start + size + 3) // 4 * 4
 
 
-def make(directory: Path, root: Path, kernel: Path, initrd: Path, stick: Path) -> Board:
-    """The board as shipped, with data in every file system."""
+def built(directory: Path, *, mem: str = "1024M", script: str = "") -> Board:
+    """The board as :func:`make` has it, of what the project builds: kernel, busybox, stick and QEMU."""
+    asked, quick = request(ROOT, "rock5b", ""), request(ROOT, "rock5b", "quick")
+    image = executor.build(rescue.plan(asked.context), builder(asked))[rescue.RECIPE].out / rescue.IMAGE
+    kernel = executor.build(asked.plan(_LINUX), builder(asked))[_LINUX].out / "Image"
+    initrd = executor.build(quick.plan(_DEBIAN), builder(quick))[_DEBIAN].out / "initrd.img"
+    tools = environment(asked, QEMU_ENVIRONMENT)
+    return make(directory, tools, kernel, initrd, image, mem=mem, script=script)
+
+
+def make(
+    directory: Path,
+    root: Path,
+    kernel: Path,
+    initrd: Path,
+    stick: Path,
+    *,
+    mem: str = "1024M",
+    script: str = "",
+) -> Board:
+    """The board as shipped, with data in every file system.
+
+    ``script``: the text of its load script; a board that has one gives a shell and stays on.
+    """
     chance, files = random.Random(7), {}
     emmc = directory / "emmc"
     with emmc.open("wb") as file:
@@ -186,34 +234,25 @@ def make(directory: Path, root: Path, kernel: Path, initrd: Path, stick: Path) -
                     path.write_bytes(data := chance.randbytes(chance.choice((300, 40_000, 500_000))))
                     files[f"{mount}/d{number % 4}/file-{number}"] = hashlib.sha256(data).hexdigest()
                 if part.name == "rootfs":
-                    _system(tree, busybox(initrd))
+                    _system(tree, busybox(initrd), shell=bool(script))
+                if part.name == "soc" and script:
+                    (tree / "scripts").mkdir()
+                    (tree / "scripts/auto_load_all_drv.sh").write_text(script)
                 _file_system(emmc, part, tree)
-    _boot_chain(directory, emmc, kernel)
+    _boot_chain(directory, emmc, kernel, bootargs(mem=mem))
     _stick(directory, stick)
     return Board(directory, root, files)
 
 
-def _system(tree: Path, program: bytes) -> None:
-    for name in ("bin", "sbin", "dev", "proc", "sys", "param", "soc", "opt"):
+def _system(tree: Path, program: bytes, *, shell: bool) -> None:
+    for name in ("bin", "sbin", "dev", "proc", "sys", "run", "etc", "param", "soc", "opt"):
         (tree / name).mkdir()
     (tree / "bin/busybox").write_bytes(program)
     (tree / "bin/busybox").chmod(0o755)
-    tools = (
-        "sh",
-        "mount",
-        "umount",
-        "sed",
-        "find",
-        "sort",
-        "xargs",
-        "sha256sum",
-        "wc",
-        "sync",
-        "poweroff",
-        "sleep",
-    )
-    for name in tools:
+    for name in (*_TOOLS.split(), *(_SHELL_TOOLS.split() if shell else ())):
         (tree / "bin" / name).symlink_to("busybox")
+    if shell:
+        (tree / "etc/shell").touch()
     (tree / "sbin/init").write_text(_BOARD_INIT)
     (tree / "sbin/init").chmod(0o755)
 
@@ -230,18 +269,18 @@ def _file_system(emmc: Path, part: parts.Part, tree: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def bootargs(layout: str = SHIPPED) -> str:
-    words = "mem=1024M console=ttyAMA0 loglevel=4 rootfstype=ext4 rw rootwait root=/dev/mmcblk0p10"
+def bootargs(layout: str = SHIPPED, mem: str = "1024M") -> str:
+    words = f"mem={mem} console=ttyAMA0 loglevel=4 rootfstype=ext4 rw rootwait root=/dev/mmcblk0p10"
     return f"{words} blkdevparts={layout}"
 
 
-def _boot_chain(directory: Path, emmc: Path, kernel: Path) -> None:
+def _boot_chain(directory: Path, emmc: Path, kernel: Path, words: str) -> None:
     """Environment and kernel on the eMMC; and in U-Boot's own flash, how to find them."""
     image = kernel.read_bytes()
     header = struct.pack("<II6sxxI", 0, 0, b"AXERA!", len(image) + 1024).ljust(1024, b"\0")
     with emmc.open("r+b") as file:
         file.seek(ENVIRONMENT)
-        file.write(ubootenv.make({"bootargs": bootargs(), "bootcmd": "axera_boot", "bootdelay": "2"}))
+        file.write(ubootenv.make({"bootargs": words, "bootcmd": "axera_boot", "bootdelay": "2"}))
         file.seek(KERNEL)
         file.write(header + image)
     at, sectors = 0x48000000, -(-(len(image) + 1024) // 512)
@@ -250,7 +289,7 @@ def _boot_chain(directory: Path, emmc: Path, kernel: Path) -> None:
         "preboot": "run load_env",
         "load_env": f"virtio dev 0; virtio read {at:x} {ENVIRONMENT // 512:x} 100; "
         f"env import -c {at:x} 20000 bootargs || run no_env",
-        "no_env": f"echo compiled-in; setenv bootargs '{bootargs()}'",
+        "no_env": f"echo compiled-in; setenv bootargs '{words}'",
         "bootcmd": "run axera_boot",
         "axera_boot": f"virtio read {_KERNEL_AT - 1024:x} {KERNEL // 512:x} {sectors:x}; "
         f"booti {_KERNEL_AT:x} - ${{fdtcontroladdr}}",

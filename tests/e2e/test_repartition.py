@@ -13,21 +13,15 @@ from pathlib import Path
 
 import emmc_lab
 import pytest
-from command import ROOT
 from emmc_lab import SHIPPED, Board, Report, copy_sparse, listen, read_report
 
-from boardwright.build import executor
 from boardwright.console.console import Console
 from boardwright.console.loader import Autoboot
 from boardwright.console.transfer import push
 from boardwright.console.transport import SerialPort
-from boardwright.kinds.board import QEMU_ENVIRONMENT
 from boardwright.repartition import drive, parts, stick, ubootenv
-from boardwright.verbs.build import builder, environment
-from boardwright.verbs.common import request
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]  # the kernel is compiled, where it is not in the store yet
-KERNEL, INITRD = "linux-7.3", "linux-debian-6.12"
 TARGET = SHIPPED.replace("24576M(rootfs)", "26624M(rootfs)")
 JOB = drive.Job(to=TARGET, stick_root=stick.ROOT)
 ENTER = Autoboot("enter")
@@ -58,13 +52,7 @@ print("CUT-COUNT", count, "STATUS", status, "CUT-END", flush=True)
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Board:
     """The board as it came, with the stick in it."""
-    asked = request(ROOT, "rock5b", "")
-    quick = request(ROOT, "rock5b", "quick")
-    image = executor.build(stick.plan(asked.context), builder(asked))[stick.RECIPE].out / stick.IMAGE
-    kernel = executor.build(asked.plan(KERNEL), builder(asked))[KERNEL].out / "Image"
-    initrd = executor.build(quick.plan(INITRD), builder(quick))[INITRD].out / "initrd.img"
-    directory = tmp_path_factory.mktemp("emmc")
-    return emmc_lab.make(directory, environment(asked, QEMU_ENVIRONMENT), kernel, initrd, image)
+    return emmc_lab.built(tmp_path_factory.mktemp("emmc"))
 
 
 def copied(board: Board, directory: Path) -> Board:
