@@ -85,6 +85,7 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
 
 
 @task(
+    auto_shortflags=False,  # more options than letters
     help={
         **VARIANT,
         "target": "qemu, serial:PORT, labgrid:PLACE, or replay:FILE of a recorded console",
@@ -104,7 +105,7 @@ def lock(_: Context, recipe: str = "", dry_run: bool = False) -> int:
         "loader-commands": "for U-Boot, before it boots, `;` between them",
         "boot-command": "for U-Boot, instead of boot: such as 'booti ${kernel_addr_r} - ${fdt_addr_r}'",
         "tell-apart": "after a silence, switch off and on once to tell a broken line from a silent board",
-    }
+    },
 )
 @verb
 def bringup(
