@@ -34,8 +34,8 @@ def check(medium: Medium) -> None:
         # Backwards, which undoes wrapped writes too.
         for place, content in reversed(list(zip(places, before, strict=True))[:written]):
             medium.write(place, _memory(content))
-        medium.sync()
     if wrong:
+        medium.sync()
         good = max((place for place in places if place not in wrong), default=0)
         raise HostError(
             f"the medium does not hold the {medium.size} bytes it claims: marks at {wrong[0]} and "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -23,6 +24,8 @@ _BLKZEROOUT = 0x127F
 _BLKRRPART = 0x125F
 _BLKGETSIZE64 = 0x80081272
 _BLKGETDISKSEQ = 0x80081280
+# include/uapi/linux/falloc.h
+_KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 ALIGNMENT = 4096
 """What O_DIRECT asks for at most on the disks an image is written to: one logical block (open(2))."""
 _ZEROS = 2**20
@@ -50,6 +53,15 @@ class Digesting(Protocol):
 
     def digests(self, spans: Sequence[tuple[int, int]]) -> Iterable[str | OSError]:
         """SHA-256 of each span, from the medium itself, or why it could not be read."""
+        ...
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A medium that can let go of bytes."""
+
+    def forget(self, start: int, end: int) -> bool:
+        """Whether they are zeros now, at no cost; where that is not to be had, they stay as they are."""
         ...
 
 
@@ -91,6 +103,14 @@ class Opened:
                     raise
         for position in range(start, end, _ZEROS):
             self.write(position, self._zeros[: min(_ZEROS, end - position)])
+
+    def forget(self, start: int, end: int) -> bool:
+        """Discarded where the kernel vouches for zeros afterwards (fallocate(2); block/fops.c).
+
+        Otherwise nothing is done: a bare discard leaves the contents open, and writing zeros costs what the
+        map was to save.
+        """
+        return not _fallocate(self.descriptor, _PUNCH_HOLE | _KEEP_SIZE, start, end - start)
 
     def read(self, offset: int, into: memoryview) -> None:
         """From the medium, not from what the kernel remembers of what was written."""
@@ -146,6 +166,10 @@ class Opened:
             self._is_direct = wanted
         except OSError:  # tmpfs before kernel 6.6
             self._is_direct = False
+
+
+_fallocate = ctypes.CDLL(None).fallocate64
+_fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
 def probe(descriptor: int) -> Probe:

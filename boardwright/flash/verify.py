@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from boardwright.flash.medium import Digesting, Medium
@@ -37,10 +37,6 @@ def verify(
     return [Bad(index, *bmap.span(bmap.ranges[index]), reason) for index, reason in wrong.items()]
 
 
-_AHEAD = 3
-"""Parts that are being read while one is hashed."""
-
-
 def _digests(bmap: Bmap, medium: Medium, indices: list[int], step: Step) -> dict[int, str]:
     """As ``_pass``, by digests that are made where the medium is."""
     assert isinstance(medium, Digesting)
@@ -60,48 +56,57 @@ def _pass(bmap: Bmap, medium: Medium, indices: list[int], step: Step) -> dict[in
     """Read the ranges once, in this order; of those that are wrong, why."""
     total = sum(end - start for start, end in (bmap.span(bmap.ranges[n]) for n in indices))
     wrong: dict[int, str] = {}
-    digest, done = hashlib.sha256(), 0
-    for index, start, end, read in _read_ahead(bmap, medium, indices):
-        span = bmap.span(bmap.ranges[index])
-        if start == span[0]:
-            digest = hashlib.sha256()
+    under_way: deque[_Part] = deque()
+    free = [memoryview(mmap.mmap(-1, medium.part)) for _ in range(_PARTS)]
+    done = 0
+
+    def finish() -> None:
+        nonlocal done
+        part = under_way.popleft()
+        expected = bmap.ranges[part.index].sha256
         try:
-            digest.update(read())
+            part.hashed.wait()
+            if part.last and (found := part.digest.hexdigest()) != expected:
+                wrong.setdefault(part.index, f"expected SHA-256 {expected}, found {found}")
         except OSError as error:
-            wrong[index] = f"reading failed: {error.strerror}"
-        expected, found = bmap.ranges[index].sha256, digest.hexdigest() if end == span[1] else ""
-        if found and found != expected:
-            wrong.setdefault(index, f"expected SHA-256 {expected}, found {found}")
-        done += end - start
+            wrong.setdefault(part.index, f"reading failed: {error.strerror}")
+        free.append(part.memory)
+        done += part.length
         step(done, total)
+
+    for index in indices:
+        digest, before, (first, end) = hashlib.sha256(), None, bmap.span(bmap.ranges[index])
+        for start in range(first, end, medium.part):
+            if not free:
+                finish()
+            memory, length = free.pop(), min(medium.part, end - start)
+            read = Task("read", medium.read, start, memory[:length])
+            before = Task("hash", _hash, digest, memory[:length], (before, read))
+            under_way.append(_Part(index, length, start + length == end, memory, digest, before))
+    while under_way:
+        finish()
     return wrong
 
 
-def _read_ahead(
-    bmap: Bmap, medium: Medium, indices: list[int]
-) -> Iterator[tuple[int, int, int, Callable[[], memoryview]]]:
-    """Index of the range, start and end of a part of it, and what waits for its bytes."""
-    free = [memoryview(mmap.mmap(-1, medium.part)) for _ in range(_AHEAD + 1)]
-    reading: deque[tuple[int, int, int, memoryview, Task]] = deque()
+_PARTS = 6
+"""Parts that are being read or hashed; those being read keep the disk busy."""
 
-    def first() -> tuple[int, int, int, Callable[[], memoryview]]:
-        index, start, end, memory, task = reading.popleft()
-        free.append(memory)
 
-        def read() -> memoryview:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """``length`` bytes of range number ``index``, the ``last`` ones of it or not."""
+
+    index: int
+    length: int
+    last: bool
+    memory: memoryview
+    digest: hashlib._Hash
+    hashed: Task
+
+
+def _hash(digest: hashlib._Hash, data: memoryview, first: tuple[Task | None, Task]) -> None:
+    """When the part before it was hashed, and this one was read."""
+    for task in first:
+        if task:
             task.wait()
-            return memory[: end - start]
-
-        return index, start, end, read
-
-    for index in indices:
-        span = bmap.span(bmap.ranges[index])
-        for start in range(*span, medium.part):
-            end, memory = min(start + medium.part, span[1]), free.pop()
-            reading.append(
-                (index, start, end, memory, Task("read", medium.read, start, memory[: end - start]))
-            )
-            if len(reading) > _AHEAD:
-                yield first()
-    while reading:
-        yield first()
+    digest.update(data)

@@ -12,13 +12,14 @@ import errno
 import mmap
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
 from boardwright.errors import HostError
 from boardwright.flash import source
 from boardwright.flash.journal import Journal
-from boardwright.flash.medium import Medium
+from boardwright.flash.medium import Forgetting, Medium
 from boardwright.flash.source import PIECE, Image, Piece
 from boardwright.flash.tasks import Task
 
@@ -29,7 +30,8 @@ BUFFERS = 5
 DEPTH = 2
 """Writes under way at once."""
 _KEEP = 64 * 2**20
-"""Bytes between two entries of the journal."""
+_KEEP_SECONDS = 1.0
+"""Bytes and time at least between two entries of the journal, each of which costs the disk a sync."""
 GONE = (errno.ENODEV, errno.ENXIO, errno.ENOMEDIUM, errno.ESHUTDOWN)
 
 Step = Callable[[int, int], None]
@@ -42,11 +44,10 @@ def write(image: Image, medium: Medium, journal: Journal, step: Step = lambda *_
     Raises ``IntegrityError`` for a wrong image, before the first byte of the range concerned, and
     ``HostError`` for a medium that fails a range twice.
     """
-    clear_head(image, medium)
+    clear_head(image, medium, tail=not journal.resumed)
     if not journal.resumed:
-        _attempt(medium, max(HEAD, medium.size - HEAD), medium.size, None)
-        medium.sync()
         journal.keep(0)
+    _forget_gaps(image, medium)
     ranges = image.bmap.ranges
     rest = frozenset(range(journal.done, len(ranges)))
     _ranges(image, medium, rest | heads(image) if journal.done else None, journal, step)
@@ -63,10 +64,23 @@ def rewrite(image: Image, medium: Medium, bad: frozenset[int], step: Step = lamb
     _ranges(image, medium, bad | heads(image), None, step)
 
 
-def clear_head(image: Image, medium: Medium) -> None:
-    """From now until the end nothing boots from here."""
+def clear_head(image: Image, medium: Medium, tail: bool = False) -> None:
+    """From now until the end nothing boots from here; ``tail``: nor is a backup partition table found."""
     _attempt(medium, 0, min(HEAD, medium.size, image.bmap.image_size), None)
+    if tail:
+        _attempt(medium, max(HEAD, medium.size - HEAD), medium.size, None)
     medium.sync()
+
+
+def _forget_gaps(image: Image, medium: Medium) -> None:
+    """What the map leaves out may hold anything, but the maps of other tools leave out zeros that matter."""
+    if not isinstance(medium, Forgetting):
+        return
+    start = HEAD
+    for first, end in [*map(image.bmap.span, image.bmap.ranges), (image.bmap.image_size, 0)]:
+        if first > start and not medium.forget(start, first):
+            return
+        start = max(start, end)
 
 
 def _ranges(
@@ -114,17 +128,19 @@ class _Keeper:
 
     def __init__(self, medium: Medium, journal: Journal | None) -> None:
         self._medium, self._journal = medium, journal
-        self._unkept = 0
+        self._unkept, self._kept = 0, time.monotonic()
         self._sync: tuple[int, Task] | None = None
 
     def wrote(self, piece: Piece, last: bool) -> None:
         """Called in the order of the disk, so all before ``piece`` is written; ``last``: of its range."""
         self._unkept += piece.end - piece.start
-        if self._journal is None or self._unkept < _KEEP or not last or piece.index < self._journal.done:
+        if self._journal is None or not last or piece.index < self._journal.done:
+            return
+        if self._unkept < _KEEP or time.monotonic() - self._kept < _KEEP_SECONDS:
             return
         self.end()
         self._sync = piece.index + 1, Task("sync", self._medium.sync)
-        self._unkept = 0
+        self._unkept, self._kept = 0, time.monotonic()
 
     def end(self) -> None:
         if self._journal and self._sync:

@@ -168,4 +168,4 @@ def test_a_card_that_claims_more_than_it_holds(kind: type[Wrapping], real: int) 
 def test_an_honest_card_keeps_what_it_held() -> None:
     medium = Memory(64 * 2**20 + 512)
     capacity.check(medium)
-    assert medium.durable == b"\xaa" * medium.size
+    assert medium.seen == b"\xaa" * medium.size
