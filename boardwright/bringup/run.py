@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from boardwright.console import transcript
 from boardwright.errors import BoardwrightError, ExitStatus, HostError, InputError
 from boardwright.results import junit, record, report, table
 from boardwright.results.history import History
-from boardwright.results.outcome import CheckResult, exit_status
+from boardwright.results.outcome import CheckResult
 from boardwright.schema.board import Board
 
 
@@ -35,8 +36,9 @@ def bringup(
 
     Files in ``out``, of the last run: ``console.cast`` and ``console.log`` (the transcript), ``bringup.xml``
     (JUnit), ``bringup.json``, ``report.html``; and of every run a record below ``results/``, and in the
-    history when ``options`` name one. 0: all checks passed or were skipped with a reason; 1: the product is
-    wrong; 3: the lab is. ``plan``: how often, and whether lab errors are tried again.
+    history when ``options`` name one. Beside the record of a run that did not pass stands its transcript.
+    0: all checks passed or were skipped with a reason; 1: the product is wrong; 3: the lab is. ``plan``: how
+    often, and whether lab errors are tried again.
     """
     options = options or Options()
     if image is not None and not image.exists():
@@ -90,11 +92,15 @@ def _once(
         firmware=firmware(console),
         boot=boot,
     )
-    _report(out, value, results, console)
+    if interrupted:
+        value["exit_status"] = int(ExitStatus.INTERRUPTED)
+    kept = _report(out, value, results, console)
+    if value["exit_status"] != ExitStatus.OK and cast.exists():  # the next run has console.cast to itself
+        value["transcript"] = str(shutil.copyfile(cast, kept.with_suffix(".cast")).resolve())
     if options.history is not None:
         _say(f"run {History(options.history).add(value)} of the history: invoke results")
     table.show(results, sys.stdout)
-    return ExitStatus.INTERRUPTED if interrupted else exit_status(results)
+    return int(value["exit_status"])
 
 
 def _run(session: Session, options: Options) -> bool:
@@ -147,7 +153,8 @@ def _finding(finding: Any) -> dict[str, Any]:
     return {"name": str(finding.name), "seconds": float(finding.seconds), "line": str(finding.line)}
 
 
-def _report(out: Path, value: Mapping[str, Any], results: list[CheckResult], console: str) -> None:
+def _report(out: Path, value: Mapping[str, Any], results: list[CheckResult], console: str) -> Path:
+    """Write the files of the last run; the path of the record that is kept."""
     properties = {
         "board": str(value["board"]), "target": str(value["target"]), "started": str(value["started"]),
         "image sha256": str(value["image"]["sha256"]), "lock sha256": str(value["lock"]["sha256"]),
@@ -156,7 +163,7 @@ def _report(out: Path, value: Mapping[str, Any], results: list[CheckResult], con
     (out / "bringup.xml").write_text(junit.junit(suite, results, properties, console))
     (out / "bringup.json").write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
     (out / "report.html").write_text(report.page(value, console.splitlines()))
-    record.keep(out, value)
+    return record.keep(out, value)
 
 
 def _write_log(cast: Path, log: Path) -> None:

@@ -69,9 +69,13 @@ class Transcript:
 
 
 def read(path: Path) -> list[Event]:
-    """The events of a transcript; raises ``InputError`` with file and line."""
+    """The events of a transcript; raises ``InputError`` with file and line.
+
+    A last line without its end is what a recorder leaves that was killed; it counts if it is whole.
+    """
     events = []
-    for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), start=1):
+    lines = path.read_text(encoding="ascii").splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
             if number == 1:
@@ -82,6 +86,8 @@ def read(path: Path) -> list[Event]:
             if direction in ("o", "i", "m"):
                 events.append(Event(float(seconds), direction, text.encode("utf-8", "surrogateescape")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if number > 1 and not line.endswith("\n"):
+                break
             raise InputError(
                 f"expected a line of an asciicast v2 recording, found {line[:60]!r} ({error})",
                 place=Place(str(path), number),

@@ -28,7 +28,7 @@ _UNSEEN = re.compile(
 )
 """Control characters, and those that have no width or turn the direction of a text around."""
 _FRAME = re.compile(r"^ {0,9}(?:\d{1,6}\.\d{1,4} {1,3})?(?:\d{1,9}\|)?")
-_STATUS = {0: "pass", 1: "fail", 3: "error"}
+_STATUS = {0: "pass", 1: "fail", 3: "error", 130: "interrupted"}
 _SKIP = str(Outcome.SKIP)
 _OUTCOMES = (str(Outcome.PASS), str(Outcome.FAIL), str(Outcome.ERROR), _SKIP)
 _ORDER = {str(Outcome.FAIL): 0, str(Outcome.ERROR): 1, str(Outcome.PASS): 2}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from boardwright.console.transcript import read, timed_lines
 from boardwright.errors import ExitStatus, InputError, Place
 from boardwright.results import report as page
 from boardwright.results.history import History
@@ -23,10 +24,13 @@ def report(root: Path, board: str, variant: str, run: str, to: str) -> int:
 def write(out: Path, run: str, board: str, to: str) -> Path:
     """The page's path: ``to``, or ``report.html`` in ``out``.
 
-    The transcript belongs to the last run only; the page of an older one has its checks and plots.
+    The transcript is kept of the last run, and of those that did not pass; the page of another one has its
+    checks and plots.
     """
     if run:
-        value, transcript = History(history_file()).find(run, board=board).record, []
+        value = History(history_file()).find(run, board=board).record
+        kept = Path(str(value.get("transcript", "")))
+        transcript = list(timed_lines(read(kept))) if kept.is_file() else []
     else:
         source = out / "bringup.json"
         try:

@@ -44,13 +44,19 @@ def _list(runs: Sequence[Kept], as_json: bool) -> int:
     elif not runs:
         print("no runs yet: invoke bringup makes them", file=sys.stderr)
     else:
-        for kept in runs:
-            row = _summary(kept.record)
-            print(
-                f"{kept.number:>6}  {row['started']:<25}  {row['board']:<10} {row['target']:<10} "
-                f"{row['evidence']:<9} {row['image'][:16]}  {row['verdict']:<6} {row['counts']}"
-            )
+        rows = [_columns(kept) for kept in runs]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for number, *cells in rows:
+            padded = (cell.ljust(width) for cell, width in zip(cells, widths[1:], strict=True))
+            print("  ".join((number.rjust(widths[0]), *padded)).rstrip())
     return ExitStatus.OK
+
+
+def _columns(kept: Kept) -> tuple[str, ...]:
+    row = _summary(kept.record)
+    short = {**row, "image": row["image"][:16]}
+    names = ("started", "board", "target", "evidence", "image", "verdict", "counts")
+    return (str(kept.number), *(short[name] for name in names))
 
 
 def _summary(record: Mapping[str, Any]) -> dict[str, str]:

@@ -54,6 +54,25 @@ def test_a_lab_that_cannot_even_start_is_tried_again_and_then_told() -> None:
     assert said == ["no adapter (1): attempt 2 of 2"]
 
 
+def test_a_lab_that_cannot_start_once_does_not_end_a_nights_runs() -> None:
+    said: list[str] = []
+    ends: list[int | None] = [OK, None, OK]
+
+    def once(_: int) -> int:
+        end = ends.pop(0)
+        if end is None:
+            raise HostError("no adapter", hint="plug it in")
+        return end
+
+    assert repeated(once, Plan(times=3), said.append) == HOST
+    assert said == [
+        "run 1 of 3: pass; 1 of 1 passed",
+        "error: no adapter\nhint: plug it in",
+        "run 2 of 3: error; 1 of 2 passed",
+        "run 3 of 3: pass; 2 of 3 passed",
+    ]
+
+
 @pytest.mark.parametrize("error", [InputError("x"), ProductError("x")])
 def test_other_errors_are_not_tried_again(error: Exception) -> None:
     count = 0
@@ -72,6 +91,11 @@ def test_other_errors_are_not_tried_again(error: Exception) -> None:
 def test_a_plan_that_makes_no_sense(times: int, retries: int) -> None:
     with pytest.raises(InputError, match="expected 1 to"):
         Plan(times=times, retries=retries)
+
+
+def test_until_it_fails_takes_a_number_of_runs() -> None:
+    with pytest.raises(InputError, match="--until-fail takes"):
+        Plan(until_fail=True)
 
 
 class Seen(io.StringIO):

@@ -14,9 +14,13 @@ from xml.etree import ElementTree
 import pytest
 
 from boardwright.bringup.bench import Options
+from boardwright.bringup.repeat import Plan
 from boardwright.bringup.run import bringup
 from boardwright.errors import ExitStatus
+from boardwright.results.history import History
 from boardwright.schema.project import Project
+from boardwright.verbs.report import write
+from boardwright.verbs.results import history_file
 
 DATA = Path(__file__).parent / "data"
 ROOT = "0b0b0b0b-0000-4000-8000-000000000002"
@@ -131,6 +135,42 @@ def test_the_record_is_kept_under_the_images_digest(tmp_path: Path) -> None:
     kept = list((tmp_path / "results" / ("ab" * 32)).glob("*.json"))
     assert len(kept) == 2
     assert json.loads(kept[0].read_text())["target"] == "replay"
+
+
+def test_a_run_that_did_not_pass_keeps_its_transcript(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A night of runs is repeated into the same files: what failed must be there in the morning."""
+    monkeypatch.setenv("BOARDWRIGHT_CACHE", str(tmp_path / "cache"))
+    for recording in ("good", "root", "good"):
+        options = Options(
+            target="replay", recording=DATA / f"{recording}.cast", tests=recorded_checks(tmp_path),
+            history=history_file(),
+        )  # fmt: skip
+        bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options)
+    assert [kept.record["exit_status"] for kept in History(history_file()).runs()] == [0, 1, 0]
+    (cast,) = (tmp_path / "results" / ("ab" * 32)).glob("*.cast")
+    assert "Waiting for root device" in cast.read_text()
+    page = write(tmp_path, "last~1", "rock5b", str(tmp_path / "failed.html")).read_text()
+    assert 'href="#L' in page
+    assert "Waiting for root device" in page[page.index("Transcript") :]
+    assert "Booting Linux" not in write(tmp_path, "last", "rock5b", str(tmp_path / "good.html")).read_text()
+
+
+def test_a_run_that_was_interrupted_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOARDWRIGHT_CACHE", str(tmp_path / "cache"))
+    checks = tmp_path / "checks"
+    checks.mkdir()
+    (checks / "test_person.py").write_text(
+        'def test_first() -> None:\n    """passes"""\n\n\n'
+        'def test_then() -> None:\n    """interrupted"""\n    raise KeyboardInterrupt\n'
+    )
+    options = Options(target="replay", recording=DATA / "good.cast", tests=checks, history=history_file())
+    status = bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options, Plan(times=5))
+    assert status == ExitStatus.INTERRUPTED
+    (kept,) = History(history_file()).runs()
+    assert kept.record["exit_status"] == ExitStatus.INTERRUPTED
+    assert '<span class="badge interrupted">' in (tmp_path / "report.html").read_text()
 
 
 def failed(checks: dict[str, dict[str, Any]]) -> set[str]:

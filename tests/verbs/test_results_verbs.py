@@ -48,6 +48,14 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["run"] for row in json.loads(capsys.readouterr().out)] == [2]
 
 
+def test_the_lists_columns_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    for evidence in ("hardware", "emulated modelled"):
+        History(history_file()).add({**record(60), "evidence": evidence})
+    results("", 10, False)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.index("abababab") == second.index("abababab")
+
+
 @pytest.mark.parametrize(("after", "status", "words"), [(60.3, 0, "0 worse"), (50.0, 1, "WORSE")])
 def test_compare(capsys: pytest.CaptureFixture[str], after: float, status: int, words: str) -> None:
     for rate in (60.0, after):
