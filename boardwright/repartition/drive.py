@@ -177,8 +177,10 @@ def check(console: Console, job: Job, planned: dict[str, Any], say: Say) -> None
 
 def grow(console: Console, path: str) -> None:
     """At the board's own shell: an ext4 to its partition's end, mounted or not. Raises ``ProductError``."""
+    # Mounted or not is told by the device's number: the root's name may be /dev/root (proc_pid_mountinfo(5)).
     # resize2fs(8) wants e2fsck before it for what is not mounted; e2fsck(8): 1 is what was mended.
-    checked = f"grep -q '^{path} ' /proc/mounts || e2fsck -f -p {path} || test $? = 1"
+    number = f"$(cat /sys/class/block/{path.rpartition('/')[2]}/dev 2>/dev/null || echo none)"
+    checked = f'grep -q " {number} " /proc/self/mountinfo || e2fsck -f -p {path} || test $? = 1'
     result = console.run(f"{{ {checked}; }} 2>&1 && resize2fs {path} 2>&1", 900)
     if result.status != 0:
         raise ProductError(

@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -235,6 +236,8 @@ def make(
                     files[f"{mount}/d{number % 4}/file-{number}"] = hashlib.sha256(data).hexdigest()
                 if part.name == "rootfs":
                     _system(tree, busybox(initrd), shell=bool(script))
+                    if script:
+                        _resize2fs(tree, stick)
                 if part.name == "soc" and script:
                     (tree / "scripts").mkdir()
                     (tree / "scripts/auto_load_all_drv.sh").write_text(script)
@@ -255,6 +258,25 @@ def _system(tree: Path, program: bytes, *, shell: bool) -> None:
         (tree / "etc/shell").touch()
     (tree / "sbin/init").write_text(_BOARD_INIT)
     (tree / "sbin/init").chmod(0o755)
+
+
+def _resize2fs(tree: Path, stick: Path) -> None:
+    """With its libraries, as a vendor's root has it; from the stick's root file system."""
+
+    def debugfs(request: str) -> str:
+        command = ["debugfs", "-R", request, f"{stick}?offset={MIB}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    libraries = "/usr/lib/aarch64-linux-gnu"
+    there = re.findall(r"\S+\.so\S*", debugfs(f"ls {libraries}"))
+    (tree / "lib").mkdir()
+    debugfs(f"dump /usr/sbin/resize2fs {tree}/sbin/resize2fs")
+    for name in ("ld-linux-aarch64.so.1", "libc.so.6", "libcom_err.so.2", "libe2p.so.2", "libext2fs.so.2"):
+        file = max((found for found in there if found.startswith(name)), key=len)  # not its symbolic link
+        debugfs(f"dump {libraries}/{file} {tree}/lib/{name}")
+    for path in (tree / "sbin/resize2fs", *(tree / "lib").iterdir()):
+        assert path.stat().st_size, path
+        path.chmod(0o755)
 
 
 def _file_system(emmc: Path, part: parts.Part, tree: Path) -> None:

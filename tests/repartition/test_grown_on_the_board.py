@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,35 @@ def test_what_is_not_mounted_is_checked_and_grown_and_once_more_changes_nothing(
         drive.grow(console, str(path))
         assert size(path) == 24 * MIB
     subprocess.run(["e2fsck", "-f", "-n", str(path)], check=True, capture_output=True)
+
+
+def test_what_is_mounted_is_grown_as_it_is_whatever_its_name(console: Console, tmp_path: Path) -> None:
+    path, mount = tmp_path / "partition", tmp_path / "mounted"
+    mount.mkdir()
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", str(path), "8M"], check=True)
+    with path.open("r+b") as file:
+        file.truncate(24 * MIB)
+    found = subprocess.run(
+        ["losetup", "-f", "--show", str(path)], capture_output=True, text=True, check=False
+    )
+    if found.returncode:
+        pytest.skip(f"no loop device: {found.stderr.strip()}")
+    device = found.stdout.strip()
+    try:
+        alias = tmp_path / "root"  # as the kernel calls the root that it mounts itself
+        alias.symlink_to(device)
+        done = subprocess.run(
+            ["mount", "-i", str(alias), str(mount)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"no mount: {done.stderr.strip()}")
+        try:
+            drive.grow(console, device)
+            assert os.statvfs(mount).f_blocks * os.statvfs(mount).f_frsize > 16 * MIB
+        finally:
+            subprocess.run(["umount", str(mount)], check=True)
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
 
 
 def test_what_cannot_be_grown_is_said_in_the_words_of_the_program(console: Console, tmp_path: Path) -> None:
