@@ -3,7 +3,7 @@
 What U-Boot reads on the board (environment, header before the kernel) is on the emulated eMMC too, and the
 emulator starts from it (boardwright/targets/emmc.py). What only the vendor has is left out: the partitions
 of U-Boot, TF-A, OP-TEE, the device tree and the logo are zeros, and stand-ins take the place of ``/soc`` and
-``/opt``.
+``/opt``. A board with the vendor's kernel gets a root of its own, without the modules of ours.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from boardwright.build.step import Input, Output, Step, Text
+from boardwright.build.step import Download, Input, Output, Step, Text
 from boardwright.errors import InputError, Place
 from boardwright.image import names
-from boardwright.kinds import ax_standin
+from boardwright.kinds import ax_standin, models
 from boardwright.kinds.context import Context, script
 from boardwright.layout import bootargs as words
 from boardwright.layout import consumers, partitions, split_rules
@@ -26,13 +26,16 @@ from boardwright.layout.identifiers import identifier
 from boardwright.layout.split import Split
 from boardwright.schema.recipe import AxStandinRecipe, ImageRecipe
 
-PARTS, DISK = "partitions", "emmc"
+PARTS, DISK, FOR_VENDOR = "partitions", "emmc", "vendor-parts"
 """Names of the steps."""
 STANDIN = "ax-standin"
 QEMU_ENVIRONMENT = "tools-qemu"
 ROOT_REQUIRES = ("/etc/os-release", "/usr/lib/systemd/systemd", "/etc/fstab")
 SPARE = 256 * 2**20
 """Bytes free in the root before it is grown."""
+KERNEL_MODULES = "usr/lib/modules/*"
+"""Of the kernel that the emulated board boots, in the root's tarball."""
+SEALED = ("axera.py", "emmcparts.py", "inuse.py", "root.py", "tartree.py", "tooling.py")
 STANDINS = {"/soc": ax_standin.SOC, "/opt": ax_standin.OPT}
 """What the emulated board has where the vendor's files are mounted."""
 
@@ -65,20 +68,12 @@ def part_file(name: str) -> str:
 
 
 def steps(context: Context, recipe: ImageRecipe, sources: Sources) -> list[Step]:
-    """The partitions as files, and the emulated eMMC."""
+    """The partitions as files, the emulated eMMC, and what takes places in a vendor's package."""
     layout = table(context)
     entries = [found for p in layout.partitions if (found := _entry(context, p))]
     names = [entry["name"] for entry in entries]
-    parts = Step(
-        name=PARTS,
-        title=f"{len(names)} of {len(layout.partitions)} partitions: {', '.join(names)}",
-        script=script("emmc_parts"),
-        environment=recipe.environment,
-        outputs=tuple(part_file(name) for name in names),
-        inputs=_inputs(entries, sources),
-        epoch=context.lock(context.board.rootfs.recipe).epoch,
-        sealed=("axera.py", "emmcparts.py", "inuse.py", "root.py", "tooling.py"),
-    )
+    title = f"{len(names)} of {len(layout.partitions)} partitions: {', '.join(names)}"
+    parts = _parts(context, recipe, sources, PARTS, title, entries)
     offsets = {p.name: p.offset for p in layout.partitions}
     disk = Step(
         name=DISK,
@@ -92,7 +87,57 @@ def steps(context: Context, recipe: ImageRecipe, sources: Sources) -> list[Step]
         },
         variables={"SIZE": str(card_size(layout.size)), "DISK": disk_name(context)},
     )
-    return [parts, disk]
+    return [parts, disk, _for_vendor(context, recipe, sources)]
+
+
+def _parts(
+    context: Context, recipe: ImageRecipe, sources: Sources, name: str, title: str,
+    entries: list[dict[str, Any]],
+) -> Step:  # fmt: skip
+    return Step(
+        name=name,
+        title=title,
+        script=script("emmc_parts"),
+        environment=recipe.environment,
+        outputs=tuple((tar_file if e["kind"] == "tar" else part_file)(e["name"]) for e in entries),
+        inputs=_inputs(context, entries, sources),
+        epoch=context.lock(context.board.rootfs.recipe).epoch,
+        sealed=SEALED,
+    )
+
+
+def _for_vendor(context: Context, recipe: ImageRecipe, sources: Sources) -> Step:
+    """The root without modules of a kernel that does not boot there; files for the vendor's partitions."""
+    root = _entry(context, table(context).holding("rootfs"))
+    assert root is not None
+    entries = [root | {"without": [KERNEL_MODULES]}]
+    for partition in with_files(context):
+        at = f"files/{partition.name}"
+        entries.append({"name": partition.name, "size": partition.size, "kind": "tar", "files": at})
+    title = "the root for the vendor's kernel"
+    return _parts(context, recipe, sources, FOR_VENDOR, title, entries)
+
+
+def with_files(context: Context) -> list[PlacedPartition]:
+    """The vendor's partitions that :data:`FOR_VENDOR` has a tarball of files for."""
+    return [p for p in table(context).partitions if p.contents != "rootfs" and _files(context, p)]
+
+
+def tar_file(name: str) -> str:
+    """The output that holds files for a partition of the vendor's."""
+    return f"{name}.tar"
+
+
+def _files(context: Context, partition: PlacedPartition) -> dict[str, Download]:
+    """Models that lie in this partition, by path in its file system."""
+    if not partition.mount:
+        return {}
+    layout, at = table(context), partition.mount.rstrip("/")
+    return {
+        path.removeprefix(f"{at}/"): download
+        for path, download in models.wanted(context).items()
+        if layout.mounted_over(path) == partition
+    }
 
 
 def card_size(size: int) -> int:
@@ -147,6 +192,8 @@ def _entry(context: Context, partition: PlacedPartition) -> dict[str, Any] | Non
         return None
     tar = "rootfs.tar" if partition.contents == "rootfs" else STANDINS.get(partition.mount or "")
     identity = context.identity
+    if partition in with_files(context):
+        entry["files"] = f"files/{name}"
     return entry | {
         "kind": "ext4",
         "tar": tar,
@@ -158,14 +205,22 @@ def _entry(context: Context, partition: PlacedPartition) -> dict[str, Any] | Non
     }
 
 
-def _inputs(entries: list[dict[str, Any]], sources: Sources) -> dict[str, Input]:
+def _inputs(context: Context, entries: list[dict[str, Any]], sources: Sources) -> dict[str, Input]:
     tarballs = {
         "rootfs.tar": Output(sources.rootfs, "rootfs.tar"),
         **{tar: Output(sources.standin, tar) for tar in STANDINS.values()},
     }
     wanted = {entry.get("tar") for entry in entries}
+    kernel: dict[str, Input] = {"kernel": Output(sources.kernel)}
+    told = {entry["name"] for entry in entries if "files" in entry}
     return {
         "parts.json": Text(json.dumps({"parts": entries}, indent=1, sort_keys=True) + "\n"),
-        "kernel": Output(sources.kernel),
+        **(kernel if any(entry["kind"] == "image" for entry in entries) else {}),
         **{tar: output for tar, output in tarballs.items() if tar in wanted},
+        **{
+            f"files/{partition.name}/{path}": download
+            for partition in with_files(context)
+            if partition.name in told
+            for path, download in _files(context, partition).items()
+        },
     }

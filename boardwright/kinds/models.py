@@ -1,10 +1,12 @@
-"""Kind ``models``: the files of language models that ``local.yaml`` asks for, inputs of the root."""
+"""Kind ``models``: the files of language models that ``local.yaml`` asks for, inputs of what holds them."""
 
 from __future__ import annotations
 
 from boardwright.build.step import Download
 from boardwright.errors import InputError, Place
+from boardwright.image.names import has_no_table
 from boardwright.kinds.context import Context
+from boardwright.layout import partitions
 from boardwright.schema.board import OwnModel
 from boardwright.schema.recipe import Model, ModelsRecipe
 from boardwright.schema.suggest import nearest
@@ -13,8 +15,8 @@ RECIPE = "models"
 _LOCAL = Place("local.yaml")
 
 
-def inputs(context: Context) -> dict[str, Download]:
-    """``models/<path on the board>``, fetched or the user's own, each held to its SHA-256.
+def wanted(context: Context) -> dict[str, Download]:
+    """By absolute path on the board: fetched or the user's own, each held to its SHA-256.
 
     Raises ``InputError`` for a name that nobody knows, and for a file whose SHA-256 nobody has told.
     """
@@ -24,9 +26,23 @@ def inputs(context: Context) -> dict[str, Download]:
     if not isinstance(recipe, ModelsRecipe):
         raise InputError("expected a recipe of kind models", place=Place(f"recipes/{RECIPE}.yaml"))
     return {
-        f"models{recipe.directory}/{name}": _download(context, recipe, name, own)
+        f"{recipe.directory}/{name}": _download(context, recipe, name, own)
         for name, own in sorted(context.local.models.items())
     }
+
+
+def inputs(context: Context) -> dict[str, Download]:
+    """``models/<path on the board>`` of those in the root; what lies under another mount would be hidden."""
+    return {
+        f"models{path}": download for path, download in wanted(context).items() if _in_root(context, path)
+    }
+
+
+def _in_root(context: Context, path: str) -> bool:
+    if not has_no_table(context.board):
+        return True
+    table = partitions.resolve(context.board.disk, context.board.partitions)
+    return table.mounted_over(path).contents == "rootfs"
 
 
 def _download(context: Context, recipe: ModelsRecipe, name: str, own: OwnModel) -> Download:

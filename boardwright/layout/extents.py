@@ -120,6 +120,11 @@ class Table(msgspec.Struct, frozen=True):
         """The first partition with these contents; there is one (:func:`resolve` saw to it)."""
         return next(p for p in self.partitions if p.contents == contents)
 
+    def mounted_over(self, path: str) -> PlacedPartition:
+        """Whose file system an absolute path lies in; the root's where nothing else is mounted over it."""
+        over = [p for p in self.partitions if p.mount and f"{path}/".startswith(f"{p.mount.rstrip('/')}/")]
+        return max(over, key=lambda p: len(p.mount or ""), default=self.holding("rootfs"))
+
     def path(self, partition: PlacedPartition) -> str:
         """``/dev/mmcblk0p10``. Only for a table without a GPT."""
         if self.device is None:

@@ -1,37 +1,39 @@
 """A vendor's ``.axp`` with our root file system, our layout and our split of memory; the rest is kept.
 
 Kept, byte for byte: U-Boot and its backup, kernel, device tree, TF-A, OP-TEE, logo, and what the flash
-loader needs. Changed: the root file system; in the file system of ``/soc`` one line, ``cmmpool=`` of the
+loader needs. Changed: the root file system; in the file system of ``/soc`` one value, ``cmmpool=`` of the
 load script; file systems larger than their new partition, which are made smaller when what is in them fits;
-the index's partition table. Added when it is missing: U-Boot's environment, since the bootargs compiled
-into the vendor's U-Boot name the shipped layout. That an environment of ``bootargs`` alone serves is
+``bootargs`` of an environment; the index's partition table. Added: the user's models, where a partition is
+mounted over their path, and U-Boot's environment when it is missing, since the bootargs compiled into the
+vendor's U-Boot name the shipped layout. That an environment of ``bootargs`` alone serves is
 inferred (U-Boot sets the rest at each boot, ``cmd/axera/setup_boot``), and no board has seen such a
 package.
 """
 
 from __future__ import annotations
 
-import hashlib
+import itertools
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from boardwright.errors import InputError, Place
+from boardwright.errors import BoardwrightError, InputError, Place, ProductError
 from boardwright.layout import consumers, loadscript
 from boardwright.layout.extents import PlacedPartition, Table
 from boardwright.layout.split import Pool, Split
-from boardwright.vendor import axera_package, axera_xml, sparse, uboot_env, vermagic
+from boardwright.vendor import axera_package, axera_xml, ext4files, sparse, uboot_env, vermagic
 from boardwright.vendor.axera_package import Package
 from boardwright.vendor.axera_xml import Image, Kind
+from boardwright.vendor.ext4files import Tool, digest
 
 SCRIPT = "/scripts/auto_load_all_drv.sh"
 """Below ``/soc`` (SDK, rootfs/Makefile, which puts ``cmmpool=`` into it)."""
 MODULES = "/ko"
-_BANNER = re.compile(rb"Linux version (\S{1,64}) ")
-Tool = Callable[[list[str], Path], str]
-"""Run an e2fsprogs command with a directory as ``/work``; what it printed. Raises ``ProductError``."""
+_BANNER = re.compile(rb"Linux version (?P<release>\S{1,64}) [^\0\n]{0,400}")
+_FLAGS = re.compile(r"#\d+ (?P<words>(?:SMP |PREEMPT |PREEMPT_RT |PREEMPT_DYNAMIC )*)")
+"""``linux_banner`` and ``UTS_VERSION`` (kernel 5.15 ``init/version.c``, ``scripts/mkcompile_h``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Wish:
     tool: Tool
     kernel: Path | None = None
     """Instead of the vendor's, with its header."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """By partition a tarball of plain files that go into its file system."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,7 @@ def rebuild(package: Package, wish: Wish, target: Path, updates: Path, work: Pat
     a damaged package, ``HostError``.
     """
     report = Rebuilt()
-    _check(package, wish.table)
+    _check(package, wish)
     apart = work / "apart"
     package.extract(apart)
     files = {m.name: apart / m.name for m in package.members if m.name != package.xml_name}
@@ -74,26 +78,49 @@ def rebuild(package: Package, wish: Wish, target: Path, updates: Path, work: Pat
             _image(image, _placed(wish.table, image, package), files, wish, work, report)
         elif image.file:
             report.kept.append(image.file)
+    if unused := files.keys() - {image.file for image in package.project.images}:
+        report.notes["left out"] = f"{', '.join(sorted(unused))}: no image of the index names them"
     _check_kernel(package, files, report)
     xml = _index(package, wish, files, work, report)
     axera_package.make_raw(target, xml, files, package.xml_name)
     _updates(package, xml, files, wish, updates, report)
+    report.kept = list(dict.fromkeys(report.kept))
     return report
 
 
-def _check(package: Package, table: Table) -> None:
+def _check(package: Package, wish: Wish) -> None:
     """The package is for this layout. Raises ``InputError``."""
     place = Place(str(package.path))
-    names = {image.block for image in package.project.images if image.kind is Kind.CODE}
-    for needed in ("uboot", "kernel", "dtb", "atf", "rootfs"):
-        wanted = table.holding(needed).name
+    images = [image for image in package.project.images if image.kind is Kind.CODE]
+    names = [str(image.block) for image in images]
+    needed = [wish.table.holding(contents).name for contents in ("uboot", "kernel", "dtb", "atf", "rootfs")]
+    for wanted in [*needed, _soc(wish.table).name, *wish.files]:
         if wanted not in names:
-            listed = ", ".join(sorted(map(str, names)))
-            raise InputError(f"expected an image for partition {wanted}, found {listed}", place=place)
+            what = ", into which files of local.yaml go" if wanted in wish.files else ""
+            listed = ", ".join(sorted(names))
+            raise InputError(f"expected an image for partition {wanted}{what}, found {listed}", place=place)
+    kinds = {partition.name: partition.filesystem for partition in wish.table.partitions}
+    for first, second in itertools.combinations(images, 2):
+        both = f"{first.name} ({first.file}) and {second.name} ({second.file})"
+        if first.block == second.block:
+            raise InputError(f"expected one image for partition {first.block}, found {both}", place=place)
+        if first.file == second.file and kinds.get(str(first.block)) == "ext4":
+            raise InputError(f"expected a file for each file system, found one for {both}", place=place)
     for bad in (finding for finding in package.verify() if not finding.good):
         # A partition that grows makes room; whether the new one is large enough is asked below.
         if "does not fit" not in bad.text:
             raise InputError(f"{bad.member}: {bad.text}", place=place)
+
+
+def _soc(table: Table) -> PlacedPartition:
+    """Where the load script is. Raises ``InputError``."""
+    found = table.mounted_over("/soc")
+    if found.mount != "/soc":
+        raise InputError(
+            "expected a partition mounted at /soc, whose load script names the CMM pools, found none",
+            hint="the vendor's modules and libraries are there: add it to the board file",
+        )
+    return found
 
 
 def _placed(table: Table, image: Image, package: Package) -> PlacedPartition:
@@ -120,8 +147,7 @@ def _image(
         report.changed[image.file] = "a kernel compiled from the vendor's SDK"
         return
     if partition.contents == "env":
-        report.changed[image.file] = "bootargs of the board file"
-        files[image.file].write_bytes(_environment(wish))
+        report.changed[image.file] = _into_environment(files[image.file], wish)
         return
     if partition.filesystem != "ext4":
         size = files[image.file].stat().st_size
@@ -134,36 +160,31 @@ def _image(
         return
     raw = work / f"{partition.name}.ext4"
     _unpacked(files[image.file], raw)
-    before = _digest(raw)
-    reasons = []
-    if raw.stat().st_size > partition.size:
-        reasons.append(_shrunk(raw, partition, wish.tool))
-    if partition.mount == "/soc":
-        reasons.append(_split(raw, wish, report))
-    if reasons and _digest(raw) != before:
+    before = digest(raw)
+    try:
+        reasons = _changed(raw, partition, wish, report)
+    except ProductError as error:
+        raise InputError(
+            f"{image.file} for partition {partition.name}: {error.message}",
+            hint="a file system of the vendor's that e2fsprogs cannot work with",
+        ) from error
+    if reasons and digest(raw) != before:
         _packed(raw, files[image.file])
         report.changed[image.file] = "; ".join(reasons)
     else:
         report.kept.append(image.file)
 
 
-def _shrunk(raw: Path, partition: PlacedPartition, tool: Tool) -> str:
-    """Make the file system as large as its partition. Raises ``InputError`` when its files do not fit."""
-    was = raw.stat().st_size
-    tool(["e2fsck", "-f", "-p", raw.name], raw.parent)
-    said = tool(["resize2fs", "-P", raw.name], raw.parent)
-    block = _number(tool(["dumpe2fs", "-h", raw.name], raw.parent), r"Block size:\s+(\d+)")
-    least = _number(said, r"minimum size of the filesystem: (\d+)") * block
-    if least > partition.size:
-        raise InputError(
-            f"partition {partition.name} has {partition.size} bytes; the vendor's files need {least}",
-            hint="make the partition larger in the board file",
-        )
-    tool(["resize2fs", raw.name, f"{partition.size // 1024}K"], raw.parent)
-    with raw.open("r+b") as file:
-        file.truncate(partition.size // block * block)
-    tool(["e2fsck", "-f", "-n", raw.name], raw.parent)
-    return f"made smaller from {was} to {raw.stat().st_size} bytes"
+def _changed(raw: Path, partition: PlacedPartition, wish: Wish, report: Rebuilt) -> list[str]:
+    """What was done to a file system of the vendor's. Raises ``ProductError`` where a tool gives up."""
+    reasons = []
+    if raw.stat().st_size > partition.size:
+        reasons.append(ext4files.shrunk(raw, partition, wish.tool))
+    if partition.mount == "/soc":
+        reasons.append(_split(raw, wish, report))
+    if tar := wish.files.get(partition.name):
+        reasons.append(ext4files.filled(raw, partition, tar, wish.tool))
+    return reasons
 
 
 def _split(raw: Path, wish: Wish, report: Rebuilt) -> str:
@@ -172,21 +193,14 @@ def _split(raw: Path, wish: Wish, report: Rebuilt) -> str:
     wish.tool(["debugfs", "-R", f"dump {SCRIPT} {local.name}", raw.name], raw.parent)
     if not local.exists() or not local.stat().st_size:
         raise InputError(f"expected {SCRIPT} in the partition mounted at /soc, found none")
-    script = local.read_text(encoding="utf-8", errors="surrogateescape")
+    script = local.read_bytes().decode("utf-8", "surrogateescape")
     edited = loadscript.edited(script, wish.split)
     report.notes["cmmpool"] = f"{_words(loadscript.pools(script))} became {wish.split.cmmpool}"
     _note_modules(raw, wish.tool, report)
     if edited == script:
         return "the pools are those of the board file already"
-    local.write_text(edited, encoding="utf-8", errors="surrogateescape")
-    requests = raw.parent / "split.debugfs"
-    requests.write_text(f"rm {SCRIPT}\nwrite {local.name} {SCRIPT}\nsif {SCRIPT} mode 0100755\n")
-    wish.tool(["debugfs", "-w", "-f", requests.name, raw.name], raw.parent)
-    wish.tool(["e2fsck", "-f", "-n", raw.name], raw.parent)
-    back = raw.parent / "written.sh"
-    wish.tool(["debugfs", "-R", f"dump {SCRIPT} {back.name}", raw.name], raw.parent)
-    if back.read_bytes() != local.read_bytes():
-        raise InputError(f"{SCRIPT} is not what was written into it: is that file system full?")
+    local.write_bytes(edited.encode("utf-8", "surrogateescape"))
+    ext4files.put(raw, [ext4files.Added(SCRIPT.removeprefix("/"), local, 0o755)], wish.tool)
     return f"cmmpool={wish.split.cmmpool} in {SCRIPT}"
 
 
@@ -204,22 +218,46 @@ def _note_modules(raw: Path, tool: Tool, report: Rebuilt) -> None:
 
 
 def _check_kernel(package: Package, files: Mapping[str, Path], report: Rebuilt) -> None:
-    """The kernel that is kept is the one the modules are for. Raises ``InputError``."""
-    if "vermagic" not in report.notes:
-        return
-    release = report.notes["vermagic"].partition(" ")[0]
+    """The kernel of the new package is the one the modules are for. Raises ``InputError``."""
     for image in package.project.images:
         if image.kind is Kind.CODE and image.block == "kernel" and image.file:
             found = _BANNER.search(files[image.file].read_bytes())
-            if found and found[1].decode("latin-1") != release:
-                raise InputError(
-                    f"{image.file} is Linux {found[1].decode('latin-1')}, soc's modules are for {release}",
-                    place=Place(str(package.path)),
-                )
+            said = found[0].decode("latin-1") if found else ""
+            report.notes["kernel"] = said.strip() or f"{image.file} names no release: not compared with soc's"
+            if found and "vermagic" in report.notes:
+                wrong = list(_differences(found["release"].decode("latin-1"), said, report.notes["vermagic"]))
+                if wrong:
+                    raise InputError(f"{image.file} {'; '.join(wrong)}", place=Place(str(package.path)))
+
+
+def _differences(release: str, banner: str, magic: str) -> Iterator[str]:
+    """What a kernel's banner says otherwise than the modules' vermagic."""
+    theirs, *flags = magic.split()
+    if release != theirs:
+        yield f"is Linux {release}, soc's modules are for {theirs}"
+    if words := _FLAGS.search(banner):
+        built, wanted = words["words"].lower().split(), [flag.lower() for flag in flags]
+        for flag in ("smp", "preempt"):
+            if flag in built and flag not in wanted:
+                yield f"has {flag.upper()}, soc's modules not ({magic!r})"
+            if flag in wanted and flag not in built:
+                yield f"is built without {flag.upper()}, soc's modules with it ({magic!r})"
 
 
 def _environment(wish: Wish) -> bytes:
     return uboot_env.make(uboot_env.Environment({"bootargs": wish.bootargs}))
+
+
+def _into_environment(path: Path, wish: Wish) -> str:
+    """Change ``bootargs`` of the vendor's environment, or make one where it has none that U-Boot takes."""
+    try:
+        found = uboot_env.parse(path.read_bytes()[: uboot_env.SIZE])
+    except BoardwrightError as error:
+        path.write_bytes(_environment(wish))
+        return f"bootargs of the board file alone: the vendor's is none ({error.message})"
+    path.write_bytes(uboot_env.make(uboot_env.edited(found, {"bootargs": wish.bootargs})))
+    others = [name for name in found.variables if name != "bootargs"]
+    return f"bootargs of the board file; kept: {', '.join(others) or 'nothing else is there'}"
 
 
 def _index(package: Package, wish: Wish, files: dict[str, Path], work: Path, report: Rebuilt) -> bytes:
@@ -228,10 +266,15 @@ def _index(package: Package, wish: Wish, files: dict[str, Path], work: Path, rep
     name = wish.table.holding("env").name
     if any(image.block == name and image.kind is Kind.CODE for image in package.project.images):
         return xml
-    files["env.bin"] = work / "env.bin"
-    files["env.bin"].write_bytes(_environment(wish))
-    report.changed["env.bin"] = "added: bootargs of the board file"
-    image = Image("ENV", Kind.CODE, "env.bin", name, identifier="ENV", description="bootargs, by boardwright")
+    taken = {image.name for image in package.project.images} | {name.partition(".")[0] for name in files}
+    new = next(one for one in ("env", "ENV", "boardwright-env") if not {one, one.upper()} & taken)
+    file = f"{new}.bin"
+    files[file] = work / file
+    files[file].write_bytes(_environment(wish))
+    report.changed[file] = "added: bootargs of the board file"
+    image = Image(
+        new.upper(), Kind.CODE, file, name, identifier=new.upper(), description="bootargs, by boardwright"
+    )
     return axera_xml.with_image(xml, image, package.xml_name)
 
 
@@ -240,14 +283,16 @@ def _updates(
 ) -> None:
     """The files that U-Boot updates from, under the names it looks for, and what to type."""
     updates.mkdir()
-    (updates / package.xml_name).write_bytes(xml)
+    index = Path(package.xml_name).name
+    # U-Boot looks for AX650X*.xml (U-Boot 2020.04 of the SDK, cmd/axera/sd_update).
+    (updates / (index if index.startswith("AX650X") else f"AX650X_{index}")).write_bytes(xml)
     names = {block: name for name, block in consumers.updates(wish.table).items()}
     for image in axera_xml.parse(xml).images:
         if image.kind is Kind.CODE and image.file and (name := names.get(image.block or "")):
             shutil.copyfile(files[image.file], updates / name)
     (updates / "bootargs.txt").write_text(f"setenv bootargs '{wish.bootargs}'\nsaveenv\n")
     for path in sorted(updates.iterdir()):
-        report.files[f"{updates.name}/{path.name}"] = _digest(path)
+        report.files[f"{updates.name}/{path.name}"] = digest(path)
 
 
 def _unpacked(source: Path, target: Path) -> None:
@@ -264,15 +309,3 @@ def _unpacked(source: Path, target: Path) -> None:
 def _packed(source: Path, target: Path) -> None:
     with source.open("rb") as file, target.open("wb") as made:
         sparse.pack(file, made)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _number(text: str, pattern: str) -> int:
-    found = re.search(pattern, text)
-    if found is None:
-        raise InputError(f"expected {pattern!r} in what e2fsprogs says, found {text.strip()[-200:]!r}")
-    return int(found[1])

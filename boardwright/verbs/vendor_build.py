@@ -42,6 +42,12 @@ def vendor_build(root: Path, board: str, variant: str, package: str, directory: 
         )
     if package and not Path(package).is_file():
         raise InputError("--vendor: expected an .axp file of the vendor", place=Place(package))
+    if package and (asked.out / "vendor").resolve() in Path(package).resolve().parents:
+        raise InputError(
+            f"--vendor: expected a package outside {asked.out / 'vendor'}, which this build replaces",
+            place=Place(package),
+            hint="move it out of there first",
+        )
     with Package(Path(package)) if package else contextlib.nullcontext() as opened:
         kernel = build_kernel(asked, sdk_of(directory), jobs) if directory else None
         if opened:
@@ -57,14 +63,15 @@ def _package(asked: Request, opened: Package, jobs: int, kernel: Path | None) ->
     from boardwright.vendor.rebuild import Wish, rebuild
 
     table = emmc.table(asked.context)
-    entries = executor.build(asked.plan(emmc.PARTS), builder(asked, jobs))
+    made_here = executor.build(asked.plan(emmc.FOR_VENDOR), builder(asked, jobs))[emmc.FOR_VENDOR].out
     tools, epoch = environment(asked, TOOLS), asked.context.lock(asked.context.board.rootfs.recipe).epoch
     wish = Wish(
         table=table,
-        root=entries[emmc.PARTS].out / emmc.part_file(table.holding("rootfs").name),
+        root=made_here / emmc.part_file(table.holding("rootfs").name),
         bootargs=emmc.bootargs(asked.context),
         split=emmc.split(asked.context),
         kernel=kernel,
+        files={p.name: made_here / emmc.tar_file(p.name) for p in emmc.with_files(asked.context)},
         tool=lambda command, directory: _sealed(tools, command, directory, epoch),
     )
     asked.out.mkdir(parents=True, exist_ok=True)

@@ -17,19 +17,21 @@ from boardwright.errors import InputError
 from boardwright.kinds import emmc
 from boardwright.kinds.board import image_targets, steps
 from boardwright.kinds.context import Context
-from boardwright.schema.board import Local
+from boardwright.schema.board import Local, OwnModel
 from boardwright.schema.project import load_project
 from boardwright.vendor import uboot_env
 
+MODELS = {"stories15M.bin": OwnModel(), "tokenizer.bin": OwnModel()}
 
-def context_of(root: Path) -> Context:
+
+def context_of(root: Path, models: dict[str, OwnModel] | None = None) -> Context:
     project = load_project(root)
-    return Context(project, project.board("maix-iv"), Local())
+    return Context(project, project.board("maix-iv"), Local(models=models or {}))
 
 
-def plan_of(root: Path) -> Plan:
-    context = context_of(root)
-    return make(steps(context), image_targets(context))
+def plan_of(root: Path, models: dict[str, OwnModel] | None = None) -> Plan:
+    context = context_of(root, models)
+    return make(steps(context), (*image_targets(context), emmc.FOR_VENDOR))
 
 
 def step_of(plan: Plan, name: str) -> Step:
@@ -38,8 +40,8 @@ def step_of(plan: Plan, name: str) -> Step:
     return step
 
 
-def parts_of(plan: Plan) -> dict[str, dict[str, Any]]:
-    given = step_of(plan, "partitions").inputs["parts.json"]
+def parts_of(plan: Plan, name: str = "partitions") -> dict[str, dict[str, Any]]:
+    given = step_of(plan, name).inputs["parts.json"]
     assert isinstance(given, Text)
     return {part["name"]: part for part in json.loads(given.content)["parts"]}
 
@@ -92,7 +94,7 @@ def test_another_split_changes_environment_and_pool_and_neither_root_nor_kernel(
     before = plan_of(project)
     edit(project, "linux: 3GiB\n  cmm: 5GiB", "linux: 2GiB\n  cmm: 6GiB")
     after = plan_of(project)
-    assert changed(before, after) == {"ax-standin", "partitions", "emmc"}
+    assert changed(before, after) == {"ax-standin", "partitions", "emmc"}, "nor the vendor's root"
     load = step_of(after, "ax-standin").inputs["load"]
     assert isinstance(load, Rendered)
     assert json.loads(load.variables) == {"cmmpool": "anonymous,0,0x180000000,6144M"}
@@ -126,3 +128,43 @@ def test_a_board_without_a_split_is_refused(project: Path) -> None:
     edit(project, "  linux: 3GiB\n  cmm: 5GiB\n  cmm-for: phi-3-mini\n", "")
     with pytest.raises(InputError, match=r"memory: expected linux, cmm or cmm-for"):
         plan_of(project)
+
+
+def test_the_root_for_the_vendors_kernel_has_no_modules_of_ours(project: Path) -> None:
+    plan = plan_of(project)
+    ours, theirs = parts_of(plan)["rootfs"], parts_of(plan, emmc.FOR_VENDOR)
+    assert theirs == {"rootfs": ours | {"without": ["usr/lib/modules/*"]}}
+    assert step_of(plan, emmc.FOR_VENDOR).outputs == ("rootfs.img",)
+    assert set(step_of(plan, emmc.FOR_VENDOR).inputs) == {"parts.json", "rootfs.tar"}
+    context = context_of(project)
+    assert emmc.FOR_VENDOR not in image_targets(context), "nobody without a vendor's package waits for it"
+
+
+def test_models_go_onto_the_partition_that_is_mounted_over_their_path(project: Path) -> None:
+    """/opt is a partition: what the root has there is hidden by it."""
+    before, plan = plan_of(project), plan_of(project, MODELS)
+    assert changed(before, plan) == {"partitions", "emmc", "vendor-parts"}, "the root stays"
+    wanted = {"files/opt/models/stories15M.bin", "files/opt/models/tokenizer.bin"}
+    for name in ("partitions", emmc.FOR_VENDOR):
+        assert {path for path in step_of(plan, name).inputs if path.startswith("files")} == wanted
+    opt = parts_of(plan)["opt"]
+    assert (opt["kind"], opt["tar"], opt["files"]) == ("ext4", "opt.tar", "files/opt")
+    assert [part["name"] for part in parts_of(plan).values() if "files" in part] == ["opt"]
+    assert parts_of(plan, emmc.FOR_VENDOR)["opt"]["kind"] == "tar"
+    assert step_of(plan, emmc.FOR_VENDOR).outputs == ("rootfs.img", "opt.tar")
+
+
+def test_models_go_into_the_root_where_nothing_is_mounted_over_them(project: Path) -> None:
+    edit(project, "contents: data, mount: /opt,", "contents: data, mount: /optional,")
+    plan = plan_of(project, MODELS)
+    assert "models/opt/models/stories15M.bin" in step_of(plan, "rootfs").inputs
+    assert not [part for part in parts_of(plan).values() if "files" in part]
+    assert step_of(plan, emmc.FOR_VENDOR).outputs == ("rootfs.img",)
+
+
+def test_the_nearest_mount_has_them(project: Path) -> None:
+    edit(project, "contents: data, mount: /soc}", "contents: data, mount: /opt/models}")
+    parts = parts_of(plan_of(project, MODELS))
+    assert [name for name, part in parts.items() if "files" in part] == ["soc"]
+    inputs = step_of(plan_of(project, MODELS), "partitions").inputs
+    assert "files/soc/stories15M.bin" in inputs

@@ -14,11 +14,13 @@ import pytest
 from imaging import CODE, EPOCH, tools
 
 from boardwright.build.sandbox import Seal, argv
+from boardwright.kinds import emmc
 from boardwright.vendor import axera_header
 
 MIB = 2**20
-SEALED = ("axera.py", "emmcparts.py", "inuse.py", "root.py", "tooling.py")
+SEALED = emmc.SEALED
 KERNEL = bytes(range(256)) * 4096
+MODEL = b"weights" * 300_000
 EXT4 = {
     "kind": "ext4", "spare": 0, "requires": [], "label": "data",
     "uuid": "d9f5a0f6-64f3-4e3b-9a50-4d2a6d1c0a01",
@@ -48,6 +50,8 @@ def run(tmp_path: Path, parts: list[dict[str, Any]], name: str = "out") -> subpr
     (inputs / "soc.tar").write_bytes(
         tarball({"scripts/load.sh": b"#!/bin/sh\n", "lib/x.so": b"\x7fELF" * 9000})
     )
+    (inputs / "files/opt/models").mkdir(parents=True, exist_ok=True)
+    (inputs / "files/opt/models/toy.bin").write_bytes(MODEL)
     (inputs / "parts.json").write_text(json.dumps({"parts": parts}))
     for directory in (out, work):
         directory.mkdir()
@@ -114,3 +118,25 @@ def test_what_does_not_fit_is_told(tmp_path: Path, index: int, change: dict[str,
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_files_are_laid_over_a_tarball_and_names_are_left_out(tmp_path: Path) -> None:
+    part = {**PARTS[2], "files": "files/opt", "without": ["lib/*"]}
+    given = [part, {"name": "given", "size": MIB * 8, "kind": "tar", "files": "files/opt"}]
+    done = run(tmp_path, given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "soc: 1 names left out: lib/*" in done.stdout
+    raw = (tmp_path / "out/soc.img").read_bytes()
+    assert MODEL in raw
+    assert b"\x7fELF" * 9000 not in raw
+    with tarfile.open(tmp_path / "out/given.tar") as tar:
+        assert [(m.name, m.uid, m.mtime) for m in tar] == [("models", 0, EPOCH), ("models/toy.bin", 0, EPOCH)]
+        file = tar.extractfile("models/toy.bin")
+        assert file is not None
+        assert file.read() == MODEL
+
+
+def test_files_for_which_a_partition_has_no_room_are_told_with_both_numbers(tmp_path: Path) -> None:
+    done = run(tmp_path, [{**PARTS[2], "files": "files/opt", "size": 32 * MIB}])
+    assert done.returncode == 1
+    assert "partition soc is too small by 37,748,736 bytes: it has 33,554,432, what goes" in done.stderr

@@ -6,6 +6,8 @@ import io
 import os
 import shutil
 import subprocess
+import tarfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from packages import NOISE, headed
 from test_vermagic import module
 
-from boardwright.errors import InputError
+from boardwright.errors import InputError, ProductError
 from boardwright.layout import blkdevparts
 from boardwright.layout.extents import PlacedPartition, Table
 from boardwright.layout.split import Split, parse_cmmpool
@@ -74,7 +76,8 @@ def tool(command: list[str], directory: Path) -> str:
     done = subprocess.run(
         command, cwd=directory, check=False, capture_output=True, text=True, env={**os.environ, "PATH": PATH}
     )
-    assert done.returncode in (0, 1), (command, done.stderr)
+    if done.returncode not in (0, 1):
+        raise ProductError(f"{command[0]} ended with {done.returncode}: {done.stderr}")
     return done.stdout + done.stderr
 
 
@@ -82,8 +85,10 @@ class Case:
     """A vendor's package in ``tmp_path``, and what is wished of it."""
 
     def __init__(
-        self, tmp_path: Path, script: str = SCRIPT, magic: str = MAGIC, opt: int = 1, without: str = ""
-    ) -> None:
+        self, tmp_path: Path, script: str = SCRIPT, magic: str = MAGIC, opt: int = 1, without: str = "",
+        kernel: bytes = KERNEL, files: dict[str, bytes] | None = None, images: tuple[Image, ...] = (),
+        xml: str = "",
+    ) -> None:  # fmt: skip
         self.path = tmp_path
         soc = {"scripts/auto_load_all_drv.sh": script.encode(), "ko/ax_cmm.ko": module(magic)}
         self.files = {
@@ -91,7 +96,7 @@ class Case:
             "fdl2_signed.bin": NOISE.randbytes(5500),
             "u-boot_signed.bin": NOISE.randbytes(100_000),
             "box.dtb": headed(b"\xd0\x0d\xfe\xed" + NOISE.randbytes(3000)),
-            "boot_signed.bin": headed(KERNEL),
+            "boot_signed.bin": headed(kernel),
             "atf_bl31_signed.bin": headed(NOISE.randbytes(30_000)),
             "rootfs_sparse.ext4": packed(ext4(tmp_path / "vendor-root", {"etc/os-release": b"busybox"}, 32)),
             "soc_sparse.ext4": packed(ext4(tmp_path / "soc", soc, 32)),
@@ -99,13 +104,15 @@ class Case:
                 ext4(tmp_path / "opt", {"data/models": NOISE.randbytes(opt * MIB)}, 64)
             ),
         }
+        self.files |= files or {}
         blocks = dict(
-            zip(list(self.files)[2:], ["uboot", "dtb", "kernel", "atf", "rootfs", "soc", "opt"], strict=True)
+            zip(list(self.files)[2:9], ["uboot", "dtb", "kernel", "atf", "rootfs", "soc", "opt"], strict=True)
         )
         images = (
             Image("EIP", Kind.EIP, "eip.bin", base=0x3000000, flag=3),
             Image("FDL", Kind.FDL, "fdl2_signed.bin", base=0x14000000, flag=3),
             *(Image(b.upper(), Kind.CODE, f, b) for f, b in blocks.items() if b != without),
+            *images,
         )
         parts = tuple(Partition(name, row[3] * 1024) for name, row in SIZES.items())
         project = Project(axera_xml.Table(parts), images, 1, "AX650X", "AX650X_pipro", "V1.45.0")
@@ -113,7 +120,7 @@ class Case:
         for name, data in self.files.items():
             (tmp_path / "members" / name).write_bytes(data)
         self.package = tmp_path / "vendor.axp"
-        axera_package.make(self.package, project, {n: tmp_path / "members" / n for n in self.files})
+        axera_package.make(self.package, project, {n: tmp_path / "members" / n for n in self.files}, xml)
         root = tmp_path / "root.img"
         self.root = ext4(root, {"etc/os-release": b"debian"}, 48)
         wanted = table()
@@ -169,7 +176,11 @@ def test_ours_is_changed_and_the_vendors_is_kept(tmp_path: Path) -> None:
     assert opt.stat().st_size == 32 * MIB
     for image in (soc, opt):
         assert "clean" in tool(["e2fsck", "-n", image.name], tmp_path)
-    assert report.notes == {"cmmpool": f"anonymous,0x200000000,{2**32} became {POOL}", "vermagic": MAGIC}
+    assert report.notes == {
+        "cmmpool": f"anonymous,0x200000000,{2**32} became {POOL}",
+        "vermagic": MAGIC,
+        "kernel": "Linux version 5.15.73 (builder@host)",
+    }
 
 
 def test_the_update_files_have_the_names_that_u_boot_looks_for(tmp_path: Path) -> None:
@@ -220,11 +231,25 @@ def test_a_kernel_that_is_not_the_modules_is_refused(tmp_path: Path) -> None:
     ({"opt": 40}, {}, "partition opt has 33554432 bytes; the vendor's files need"),
     ({}, {"table": table(kernel=0)}, "partition kernel has 0 bytes, the vendor's boot_signed.bin"),
     ({"without": "rootfs"}, {}, "expected an image for partition rootfs, found"),
+    ({"without": "soc"}, {}, "expected an image for partition soc, found"),
+    ({"images": (Image("AGAIN", Kind.CODE, "box.dtb", "dtb"),)}, {},
+     "expected one image for partition dtb, found DTB (box.dtb) and AGAIN (box.dtb)"),
+    ({"without": "opt", "images": (Image("OPT", Kind.CODE, "soc_sparse.ext4", "opt"),)}, {},
+     "expected a file for each file system, found one for SOC (soc_sparse.ext4) and OPT (soc_sparse.ext4)"),
+    ({"files": {"soc_sparse.ext4": packed(bytes(MIB))}}, {},
+     "expected /scripts/auto_load_all_drv.sh in the partition mounted at /soc, found none"),
+    ({"files": {"opt_sparse.ext4": packed(b"\xff" * 64 * MIB)}}, {},
+     "opt_sparse.ext4 for partition opt: e2fsck"),
     ({"script": "#!/bin/sh\n"}, {}, "found 0"),
     ({"script": SCRIPT + SCRIPT}, {}, "found 2 (lines 3, 7)"),
     ({"script": SCRIPT.replace("insmod /soc/ko/ax_cmm", "# insmod /soc/ko/ax_cmm")}, {}, "found 0"),
     ({"magic": MAGIC.replace("73", "74")}, {}, "is Linux 5.15.73, soc's modules are for 5.15.74"),
-], ids=["opt-full", "kernel-room", "no-root", "no-load", "two-loads", "comment", "other-kernel"])  # fmt: skip
+    ({"kernel": KERNEL[:-1] + b" (gcc) #1 SMP Thu Jan 1"}, {},
+     "is built without PREEMPT, soc's modules with it"),
+    ({"kernel": KERNEL[:-1] + b" (gcc) #1 SMP PREEMPT Thu", "magic": MAGIC.replace("SMP ", "")}, {},
+     "has SMP, soc's modules not"),
+], ids=["opt-full", "kernel-room", "no-root", "no-soc", "two-images", "one-file", "no-soc-fs", "no-opt-fs",
+        "no-load", "two-loads", "comment", "other-kernel", "not-preempt", "smp"])  # fmt: skip
 def test_what_cannot_be_is_refused_with_its_number(
     tmp_path: Path, case: dict[str, object], change: dict[str, object], said: str
 ) -> None:
@@ -240,3 +265,134 @@ def test_an_image_for_a_partition_that_is_not_there_is_refused(tmp_path: Path) -
     without = Table(0, (), tuple(p for p in table().partitions if p.name != "opt"), "mmcblk0")
     with pytest.raises(InputError, match="image OPT is for partition opt, which the board file has not"):
         case.rebuilt(table=without)
+
+
+def test_a_script_with_other_line_ends_stays_but_for_its_value(tmp_path: Path) -> None:
+    script = SCRIPT.replace("\n", "\r\n") + "# \udcff\n"
+    case = Case(tmp_path, script=SCRIPT)
+    raw = script.encode("utf-8", "surrogateescape")
+    soc = ext4(tmp_path / "other", {"scripts/auto_load_all_drv.sh": raw, "ko/ax_cmm.ko": module(MAGIC)}, 32)
+    (tmp_path / "members/soc_sparse.ext4").write_bytes(packed(soc))
+    with Package(case.package) as package:
+        project = package.project
+    case.package.unlink()
+    axera_package.make(case.package, project, {n: tmp_path / "members" / n for n in case.files})
+    case.rebuilt()
+    with Package(case.axp) as package:
+        made = unpacked(contents(package, "soc_sparse.ext4"), tmp_path / "soc.back")
+    tool(["debugfs", "-R", "dump /scripts/auto_load_all_drv.sh script.back", made.name], tmp_path)
+    assert (tmp_path / "script.back").read_bytes() == raw.replace(SHIPPED.encode(), POOL.encode())
+
+
+ENV = Image("ENV", Kind.CODE, "env.img", "env")
+
+
+def test_the_vendors_environment_keeps_its_other_variables(tmp_path: Path) -> None:
+    theirs = {"ethaddr": "02:00:00:00:00:01", "bootargs": "mem=4096M", "bootdelay": "3"}
+    block = uboot_env.make(uboot_env.Environment(theirs)) + bytes(4096)
+    case = Case(tmp_path, files={"env.img": block}, images=(ENV,))
+    report = case.rebuilt()
+    with Package(case.axp) as package:
+        found = uboot_env.parse(contents(package, "env.img"))
+        assert [image.file for image in package.project.images if image.block == "env"] == ["env.img"]
+    assert found.variables == theirs | {"bootargs": case.bootargs}
+    assert report.changed["env.img"] == "bootargs of the board file; kept: ethaddr, bootdelay"
+
+
+def test_an_erased_environment_becomes_one(tmp_path: Path) -> None:
+    case = Case(tmp_path, files={"env.img": b"\xff" * 0x20000}, images=(ENV,))
+    report = case.rebuilt()
+    with Package(case.axp) as package:
+        assert uboot_env.parse(contents(package, "env.img")).variables == {"bootargs": case.bootargs}
+    assert "the vendor's is none (the environment's CRC-32 is 0xffffffff" in report.changed["env.img"]
+
+
+def test_an_added_environment_takes_nobodys_name(tmp_path: Path) -> None:
+    taken = (Image("ENV", Kind.ERASE, None, "env", flag=0), Image("OTHER", Kind.EIP, "env.bin", flag=3))
+    case = Case(tmp_path, files={"env.bin": b"theirs"}, images=taken)
+    case.rebuilt()
+    with Package(case.axp) as package:
+        assert contents(package, "env.bin") == b"theirs"
+        (own,) = [i for i in package.project.images if i.block == "env" and i.kind is Kind.CODE]
+        assert own.file == "boardwright-env.bin"
+        assert uboot_env.parse(contents(package, own.file)).variables == {"bootargs": case.bootargs}
+
+
+def test_members_that_the_index_does_not_name_are_said_to_be_left_out(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    with zipfile.ZipFile(case.package, "a") as archive:
+        archive.writestr("release-notes.txt", b"read me")
+    report = case.rebuilt()
+    assert report.notes["left out"] == "release-notes.txt: no image of the index names them"
+    with Package(case.axp) as package:
+        assert "release-notes.txt" not in [member.name for member in package.members]
+
+
+def test_the_index_of_the_update_set_has_a_name_that_u_boot_looks_for(tmp_path: Path) -> None:
+    case = Case(tmp_path, xml="images/pipro.xml")
+    case.rebuilt()
+    assert [path.name for path in case.updates.glob("*.xml")] == ["AX650X_pipro.xml"]
+
+
+def test_a_kernel_that_names_no_release_is_noted(tmp_path: Path) -> None:
+    report = Case(tmp_path, kernel=b"Image" * 1000).rebuilt()
+    assert report.notes["kernel"] == "boot_signed.bin names no release: not compared with soc's"
+
+
+def files_of(tmp_path: Path, files: dict[str, bytes]) -> dict[str, Path]:
+    """A tarball for the partition opt, as the step vendor-parts makes it."""
+    tar = tmp_path / "opt.tar"
+    with tarfile.open(tar, "w") as archive:
+        for directory in sorted({name.partition("/")[0] for name in files}):
+            info = tarfile.TarInfo(directory)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(info)
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return {"opt": tar}
+
+
+@pytest.mark.parametrize("room", [32, 96], ids=["a smaller partition", "a larger partition"])
+def test_models_go_into_the_partition_that_is_mounted_over_their_path(tmp_path: Path, room: int) -> None:
+    """Twenty MiB of them: more than the vendor's file system of 64 MiB has free, were it not grown to 96."""
+    weights = NOISE.randbytes((12 if room == 32 else 70) * MIB)
+    case = Case(tmp_path)
+    report = case.rebuilt(
+        table=table(opt=room),
+        files=files_of(tmp_path, {"models/stories.bin": weights, "models/tokenizer.bin": b"words"}),
+    )
+    with Package(case.axp) as package:
+        opt = unpacked(contents(package, "opt_sparse.ext4"), tmp_path / "opt.back")
+    assert opt.stat().st_size == room * MIB
+    assert "clean" in tool(["e2fsck", "-n", opt.name], tmp_path)
+    tool(["debugfs", "-R", "rdump / .", opt.name], tmp_path)
+    assert (tmp_path / "models/stories.bin").read_bytes() == weights
+    assert (tmp_path / "models/tokenizer.bin").read_bytes() == b"words"
+    assert (tmp_path / "data/models").stat().st_size == MIB, "the vendor's own files stay"
+    said = tool(["debugfs", "-R", "stat /models/stories.bin", opt.name], tmp_path)
+    assert "Mode:  0644" in said
+    assert "User:     0   Group:     0" in said
+    assert "added /opt/models/stories.bin, /opt/models/tokenizer.bin" in report.changed["opt_sparse.ext4"]
+
+
+def test_models_for_which_there_is_no_room_are_refused_with_both_numbers(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    with pytest.raises(InputError, match=r"partition opt has \d+ bytes free .* need 42\d{6}\b") as caught:
+        case.rebuilt(files=files_of(tmp_path, {"models/large.bin": bytes(40 * MIB)}))
+    assert "fewer models" in (caught.value.hint or "")
+    assert not case.axp.exists()
+
+
+def test_models_for_a_partition_that_the_package_has_no_image_of_are_refused(tmp_path: Path) -> None:
+    case = Case(tmp_path, without="opt")
+    with pytest.raises(InputError, match=r"for partition opt, into which files of local\.yaml go, found atf"):
+        case.rebuilt(files=files_of(tmp_path, {"models/m": b"1"}))
+
+
+def test_a_layout_without_soc_has_no_place_for_the_split(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    parts = tuple(p for p in table().partitions if p.name != "soc")
+    with pytest.raises(InputError, match="expected a partition mounted at /soc"):
+        case.rebuilt(table=Table(0, (), parts, "mmcblk0"))
