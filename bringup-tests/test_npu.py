@@ -6,7 +6,7 @@ import pytest
 
 from boardwright.bringup import board
 from boardwright.bringup.bench import Bench
-from boardwright.bringup.parsers import npu_matmul, tokens
+from boardwright.bringup.parsers import ax_run_model, axera, npu_matmul, tokens
 from boardwright.bringup.plugin import Check
 from boardwright.console.console import Console
 from boardwright.results.outcome import Evidence
@@ -26,6 +26,11 @@ DEVICES = {
     "model": "/proc/cpuinfo",
 }
 """What there is where a back end can be opened."""
+AX_MODELS = {"mobilenetv2": 0.72, "yolov5s": 7.66}
+"""The vendor's models on its own root, in ``/opt/data/npu/models``, with milliseconds on one core of an
+AXera-Pi Pro as Sipeed's wiki and Pulsar2's guide have them."""
+OLDEST_SDK = {"ax-llm": (1, 45, 0), "axllm": (3, 6, 2)}
+"""What each generation of the runner needs, as its README and Pulsar2's guide say."""
 SYNTHETIC = "/usr/share/llama-runner/synthetic-260K"
 """The package's own model: weights that mean nothing, of the smallest shape that exists."""
 
@@ -102,6 +107,34 @@ def test_llama2c(console: Console, bench_: Bench, check: Check) -> None:
     )
 
 
+@pytest.mark.parametrize("model", AX_MODELS)
+def test_ax_run_model(model: str, console: Console, bench_: Bench, check: Check) -> None:
+    """ax_run_model runs the vendor's {model}"""
+    where = console.run("PATH=$PATH:/opt/bin; command -v ax_run_model")
+    file = f"/opt/data/npu/models/{model}.axmodel"
+    if where.status != 0 or console.run(f"test -f {file}").status != 0:
+        pytest.skip(f"no ax_run_model, or no {file}: both are in the vendor's root")
+    board.need_hardware(bench_, _EMULATED)
+    against = board.conditions(console, check)
+    counted = "echo 1 > /proc/ax_proc/npu/enable; {}; cat /proc/ax_proc/npu/top"
+    done = console.run(counted.format(f"{where.line} -m {file} -w 10 -r 1000"), 300)
+    run = ax_run_model.parse(done.output)
+    check.rests_on(*(line for line in done.output.splitlines() if "avg" in line), *run.errors)
+    check.require(not run.errors, "; ".join(run.errors[:2]))
+    check.require(run.average is not None, f"ax_run_model told no time: {done.line[-200:]}")
+    average = check.rate("average", [run.average or 0.0], "ms", f"{AX_MODELS[model]:g}", better="lower")
+    check.headline()
+    check.measure("median", run.median, unit="ms")
+    for percent, milliseconds in run.percentiles.items():
+        check.measure(f"{percent} % of runs", milliseconds, unit="ms")
+    check.measure("CMM of the model", run.cmm, unit="B")
+    check.measure("made for", run.kind or None)
+    for core, percent in axera.npu_use(done.output).items():
+        check.measure(f"{core} busy", percent, unit="%")
+    if not against:
+        check.require(average <= 2 * AX_MODELS[model], f"{average:g} ms, the vendor's {AX_MODELS[model]:g}")
+
+
 @pytest.mark.parametrize(("runner", "command"), [
     ("ax-llm", "cd {models}/ax-llm && ./run.sh"), ("axllm", "cd {models}/axllm && axllm run ."),
     ("rknn-llm", "cd {models}/rknn-llm && RKLLM_LOG_LEVEL=1 ./llm_demo model.rkllm 64 256"),
@@ -117,10 +150,23 @@ def test_vendor_runner(runner: str, command: str, console: Console, bench_: Benc
     done = console.run(prompt, 300)
     run = tokens.rknn_llm(done.output) if runner == "rknn-llm" else tokens.ax_llm(done.output)
     check.rests_on(*(rate.line for rate in run.rates), *run.errors)
+    if run.memory is not None:
+        check.measure("memory" if runner == "rknn-llm" else "CMM left", run.memory, unit="B")
     check.require(
-        run.rate is not None, f"{runner} told no rate: {'; '.join(run.errors[:2]) or done.line[-200:]}"
+        run.rate is not None,
+        f"{runner} told no rate: {'; '.join(run.errors[:2]) or done.line[-200:]}",
+        hint=_too_old(runner, console),
     )
     _judge(check, [rate.tokens_per_second for rate in run.rates], None, against)
+
+
+def _too_old(runner: str, console: Console) -> str | None:
+    """What to do about it when the SDK is older than the runner takes."""
+    oldest = OLDEST_SDK.get(runner)
+    sdk = axera.version(console.run("cat /proc/ax_proc/version").output) if oldest else None
+    if oldest is None or sdk is None or sdk.number >= oldest:
+        return None
+    return f"the board has the AX650 SDK {sdk.text}; {runner} needs V{'.'.join(map(str, oldest))} or later"
 
 
 def _model(console: Console, name: str) -> str:

@@ -7,7 +7,16 @@ import pytest
 from boardwright.bringup import board
 from boardwright.bringup.bench import Bench
 from boardwright.bringup.expectation import Expectation
-from boardwright.bringup.parsers import boot_time, clocks, kernel_log, memory, network, provenance, storage
+from boardwright.bringup.parsers import (
+    axera,
+    boot_time,
+    clocks,
+    kernel_log,
+    memory,
+    network,
+    provenance,
+    storage,
+)
 from boardwright.bringup.plugin import Check
 from boardwright.console import transcript
 from boardwright.console.console import Console
@@ -30,6 +39,8 @@ def test_cmm(console: Console, check: Check) -> None:
     check.measure("CMM", found.total, text=f"{found.total // 2**20} MiB", unit="B")
     check.measure("CMM in use", found.used, unit="B")
     check.measure("firmware: CMM", found.version or None)
+    sdk = axera.version(console.run("cat /proc/ax_proc/version").output)
+    check.measure("firmware: AX650 SDK", sdk.text if sdk else None)
     if "modelled" in found.version:  # native/ax-standin
         check.evidence = Evidence.MODELLED
     mem = memory.mem_argument(console.run("cat /proc/cmdline").line)
@@ -137,6 +148,10 @@ def test_loader(bench_: Bench, expected: Expectation, console: Console, check: C
     check.measure("came from", loader.medium)
     for stage, version in loader.versions.items():
         check.measure(f"firmware: {stage}", version)
+    if loader.chip:
+        check.measure("chip", loader.chip)
+        check.measure("boot reason", loader.reason or None)
+        check.measure("bootargs", "U-Boot's default" if loader.default_bootargs else "its environment's")
     board.need_hardware(bench_, "the emulator brings a U-Boot of its own")
     if expected.loader is None:
         pytest.skip("the image has no loader of its own: the board started it with what its flash holds")

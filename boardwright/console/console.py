@@ -35,6 +35,8 @@ from boardwright.console.watch import Watch
 
 _QUIET = 1.0
 """Seconds without a byte before a prompt is believed: getty flushes what is typed while it starts."""
+_PROMPT_QUIET = 0.3
+"""The same for a shell's prompt: nobody flushes there, and what is typed is believed only when it came back."""
 _NUDGE = 10.0
 """Seconds of quiet after which a board that runs its kernel is sent an Enter."""
 _ROOT_WAIT = 40.0
@@ -117,14 +119,14 @@ class Console:
         shared = Budget(budget, self.channel.clock)
         nudged = self.channel.clock()
         while self.stage is not Stage.SHELL:
-            self.channel.listen(min(_QUIET, max(shared.left, 0.01)))
+            self.channel.listen(min(self._until_quiet(), max(shared.left, 0.01)))
             if (fatal := self.watch.fatal) is not None:
                 raise self.verdict.failed(fatal)
             if self.channel.plausibility.garbage:
                 raise self.verdict.garbled()
             if shared.spent:
                 raise self.verdict.out_of_time(budget)
-            if self.channel.quiet_for >= _QUIET and self._answer_within(shared):
+            if self._at_rest() and self._answer_within(shared):
                 continue
             if self.channel.silent_for > self._patience():
                 raise self.verdict.fell_silent()
@@ -133,6 +135,20 @@ class Console:
                 nudged = self.channel.clock()
                 self.channel.write("\n")  # a prompt may have been broken by a message, or be older than we
         return BootReport(self.channel.seconds, dict(self.watch.milestones), tuple(self.watch.findings))
+
+    def _until_quiet(self) -> float:
+        """Seconds to the next moment at which :meth:`_at_rest` can change, if nothing comes."""
+        quiet = self.channel.quiet_for
+        return next((limit - quiet for limit in (_PROMPT_QUIET, _QUIET) if quiet < limit), _QUIET)
+
+    def _at_rest(self) -> bool:
+        """Whether the board has been quiet for so long that it may be waiting for us."""
+        quiet = self.channel.quiet_for
+        return quiet >= _QUIET or (quiet >= _PROMPT_QUIET and self._at_a_shell())
+
+    def _at_a_shell(self) -> bool:
+        """Whether the last that was said looks like a shell's prompt, where it cannot be the loader's."""
+        return self.stage is not Stage.LOADER and SHELL_PROMPT.search(self.channel.tail(200)) is not None
 
     def _listens(self) -> bool:
         """Whether an Enter can do good and no harm: there is no countdown to come that it would stop.
@@ -188,9 +204,7 @@ class Console:
             self._log_in()
         elif PASSWORD_PROMPT.search(tail):
             self._give_password()
-        elif SHELL_PROMPT.search(tail) and (
-            self.stage is not Stage.LOADER or self.channel.quiet_for >= _LOADER_QUIET
-        ):
+        elif self._at_a_shell() or (SHELL_PROMPT.search(tail) and self.channel.quiet_for >= _LOADER_QUIET):
             self._enter_shell()
         else:
             return False
@@ -231,7 +245,7 @@ class Console:
         self.channel.write("\n")
         if not self.channel.find([SHELL_PROMPT], ECHO):
             self.channel.write("\n")  # the first may be lost; a second does no harm
-        self.channel.settle(_QUIET, ECHO)
+        self.channel.settle(_PROMPT_QUIET, ECHO)
         if self._session.set_up():
             self.watch.stage = Stage.SHELL
             self.run("true", 60)

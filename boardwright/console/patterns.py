@@ -3,8 +3,9 @@
 Wordings: kernel 6.12 and 7.3 (``kernel/panic.c``, ``init/do_mounts.c``, ``arch/arm64/kernel/traps.c``,
 ``arch/arm64/mm/fault.c``, ``kernel/hung_task.c``, ``mm/oom_kill.c``, ``kernel/rcu/tree_stall.h``),
 U-Boot 2025.01 (``common/hang.c``, ``common/spl/spl.c``), TF-A's BL31, initramfs-tools, systemd 257.
-Axera: U-Boot 2020.04 of the AX650 SDK (``cmd/axera/boot/axera_boot.c``, ``setup_boot.c``); what its ROM says
-without an image: Sipeed's wiki, m4ndock/system-update.
+Axera: U-Boot 2020.04 of the AX650 SDK (``cmd/axera/boot/axera_boot.c``, ``setup_boot.c``), the script of its
+root that loads the vendor's modules (``auto_load_all_drv.sh``); what its ROM says without an image: Sipeed's
+wiki, m4ndock/system-update.
 """
 
 from __future__ import annotations
@@ -84,9 +85,11 @@ _FAILURES = [
         r"Cannot open access to console, the root account is locked",
         no_login_on_the_console=r"Dependency failed for serial-getty",
         rom_found_no_image=r"VECFCFECFCF.{0,8}VECFC",
-        image_refused_by_the_loader=r"image header verify failed|^invalid .{1,20} image",
+        image_refused_by_the_loader=r"image header verify failed|^invalid .{1,20} image|"
+        r"^.{1,20} image verify failed|^public key verify failed",
+        # Not the logo's partition, which may be missing: get_logo_from_emmc says it in the same words.
         loader_gave_up=r"Please RESET the board|SPL: failed to boot from all boot devices|"
-        r"^### ERROR ### Please RESET",
+        r"^### ERROR ### Please RESET|get (dtb|kernel|atf|optee)\w{0,4} partition info fail",
     ),
     *_failures(
         Severity.FAULT,
@@ -104,7 +107,8 @@ _FAILURES = [
         no_root_device=r"VFS: Cannot open root device|Waiting for root device ",
         device_not_found=r"Timed out waiting for device ",
         unit_failed=r"^\[FAILED\] |Dependency failed for ",
-        no_boot_device=r"no bootflow|No more bootdevs|\*\* Invalid partition|Unable to read file ",
+        no_boot_device=r"no bootflow|No more bootdevs|\*\* Invalid partition|Unable to read file |"
+        r"^get (mmc|nvme) dev fail",
     ),
 ]
 
@@ -138,6 +142,8 @@ _MILESTONES: list[tuple[str, Stage, re.Pattern[str]]] = [
         bounded(r"^(\[.{1,16}\] )?(Booting Linux on physical CPU 0x|Linux version \d)"),
     ),
     ("systemd", Stage.KERNEL, bounded(r"systemd\[1\]: systemd \d{3}|^Welcome to ")),
+    ("drivers", Stage.KERNEL, bounded(r"^run auto_load_all_drv\.sh start")),
+    ("drivers loaded", Stage.KERNEL, bounded(r"^run auto_load_all_drv\.sh end")),
 ]
 MILESTONES = tuple(name for name, _, _ in _MILESTONES)
 """In the order in which a board passes them; not every board shows every one."""

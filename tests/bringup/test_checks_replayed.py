@@ -340,7 +340,7 @@ def test_pictures_of_an_emulator_are_not_measured(tmp_path: Path) -> None:
 # NPU and token rates
 
 
-def npu(tmp_path: Path, matmul: str, llama: str) -> dict[str, dict]:
+def npu(tmp_path: Path, matmul: str, llama: str, **changed: str) -> dict[str, dict]:
     model = "llama-run /opt/models/stories110M.bin -z /opt/models/tokenizer.bin -t 0 -n 128 --json -"
     vendor = "(printf 'What is two and two?\\n'; sleep 60; printf 'q\\nexit\\n') | (cd /opt/models/{}"
     answers: dict[str, Result | str] = {
@@ -355,10 +355,20 @@ def npu(tmp_path: Path, matmul: str, llama: str) -> dict[str, dict]:
             log("llama2c.txt"),
         "test -d /opt/models/ax-llm": FINE, "test -d /opt/models/axllm": FINE,
         "test -d /opt/models/rknn-llm": FINE,
-        vendor.format("ax-llm && ./run.sh)"): log("ax-llm-old.txt"),
-        vendor.format("axllm && axllm run .)"): log("axllm-new.txt"),
-        vendor.format("rknn-llm && RKLLM_LOG_LEVEL=1 ./llm_demo model.rkllm 64 256)"): log("rknn-llm.txt"),
+        vendor.format("ax-llm && ./run.sh)"): log(changed.get("old", "ax-llm-old.txt")),
+        vendor.format("axllm && axllm run .)"): log(changed.get("new", "axllm-new.txt")),
+        "cat /proc/ax_proc/version": log("ax-version.txt"),
+        vendor.format("rknn-llm && RKLLM_LOG_LEVEL=1 ./llm_demo model.rkllm 64 256)"):
+            log(changed.get("rknn", "rknn-llm.txt")),
+        "PATH=$PATH:/opt/bin; command -v ax_run_model": "/opt/bin/ax_run_model\n",
     }  # fmt: skip
+    for name, default in (("mobilenetv2", "ax-run-model-2023.txt"), ("yolov5s", "ax-run-model.txt")):
+        file = f"/opt/data/npu/models/{name}.axmodel"
+        answers[f"test -f {file}"] = FINE
+        answers[
+            f"echo 1 > /proc/ax_proc/npu/enable; /opt/bin/ax_run_model -m {file} -w 10 -r 1000; "
+            "cat /proc/ax_proc/npu/top"
+        ] = log(changed.get(name, default)) + log(changed.get("top", "ax-npu-top.txt"))
     return play(tmp_path, "test_npu.py", answers)
 
 
@@ -373,7 +383,15 @@ def test_each_runner_has_its_rate(tmp_path: Path) -> None:
         "matrix products on rocket are right": 2, "llama-run generates stories110M": 21.73,
         "llama2.c generates stories110M on one CPU thread": 9.7, "ax-llm answers a prompt": 4.42,
         "axllm answers a prompt": 5.76, "rknn-llm answers a prompt": 6.46,
+        "ax_run_model runs the vendor's mobilenetv2": 0.72, "ax_run_model runs the vendor's yolov5s": 7.66,
     }  # fmt: skip
+    yolo = checks["ax_run_model runs the vendor's yolov5s"]
+    assert (value(yolo, "median"), value(yolo, "CMM of the model"), value(yolo, "made for")) == (
+        7.655, 12730188, "NPU1",
+    )  # fmt: skip
+    assert value(yolo, "vnpu_stdd_1 busy") == 73
+    assert value(checks["ax-llm answers a prompt"], "CMM left") == 2201 * 2**20
+    assert value(checks["rknn-llm answers a prompt"], "memory") == int(4.25 * 2**30)
     assert value(checks["matrix products on rocket are right"], "fp16->fp32 wq") == 2.949
 
 
@@ -383,6 +401,37 @@ def test_a_wrong_product_is_shown(tmp_path: Path) -> None:
     assert matmul["outcome"] == "fail"
     assert "row 0 column 3 is 0, expected 12" in matmul["detail"]
     assert "told no rate" in checks["llama-run generates stories110M"]["detail"]
+
+
+OLD, NEW, ROCKCHIP = (f"{runner} answers a prompt" for runner in ("ax-llm", "axllm", "rknn-llm"))
+YOLO = "ax_run_model runs the vendor's yolov5s"
+
+
+@pytest.mark.parametrize(
+    ("changed", "title", "outcome", "words", "hint"),
+    [
+        ({"old": "ax-llm-fails.txt"}, OLD, "fail", "AX_ENGINE_CreateHandle; init axmodel(phi3/", ""),
+        ({"new": "axllm-decode.txt"}, NEW, "pass", "", ""),
+        ({"new": "axllm-fails.txt"}, NEW, "fail", "init axmodel(qwen3/",
+         "the board has the AX650 SDK V1.45.0_P39_20240830020829; axllm needs V3.6.2 or later"),
+        ({"rknn": "rknn-llm-demo.txt"}, ROCKCHIP, "pass", "", ""),
+        ({"rknn": "rknn-llm-old-driver.txt"}, ROCKCHIP, "pass", "", ""),
+        ({"yolov5s": "ax-run-model-fails.txt"}, YOLO, "fail", "[ERROR] Run model in warmup failed.", ""),
+        ({"yolov5s": "ax-run-model-3-cores.txt", "top": "ax-npu-top-idle.txt"}, YOLO, "pass", "", ""),
+    ],
+)  # fmt: skip
+def test_the_words_of_the_vendors_programs(
+    tmp_path: Path, changed: dict[str, str], title: str, outcome: str, words: str, hint: str
+) -> None:
+    check = npu(tmp_path, log("npu-matmul.txt"), log("llama-run.json"), **changed)[title]
+    assert (check["outcome"], check["hint"]) == (outcome, hint), check
+    assert words in check["detail"]
+
+
+def test_a_model_much_slower_than_the_vendors_figure(tmp_path: Path) -> None:
+    checks = npu(tmp_path, log("npu-matmul.txt"), log("llama-run.json"), mobilenetv2="ax-run-model.txt")
+    check = checks["ax_run_model runs the vendor's mobilenetv2"]
+    assert (check["outcome"], check["detail"]) == ("fail", "7.66 ms, the vendor's 0.72")
 
 
 # the system
@@ -399,6 +448,7 @@ def system(tmp_path: Path, **changed: Result | str) -> dict[str, dict]:
         "systemd-analyze; systemd-analyze blame | head -n 5": log("systemd-analyze.txt"),
         "dmesg -r": log("dmesg-raw.txt"), "cat /proc/sys/kernel/tainted": "0\n", "dmesg": "[ 0.0] fine\n",
     }  # fmt: skip
+    answers["cat /proc/ax_proc/version"] = log("ax-version.txt")
     for skip in (0, 64, 128):
         answers[f"dd if=/dev/mmcblk1 of=/dev/null bs=4M count=32 skip={skip} iflag=direct"] = log(
             "dd-coreutils.txt"
@@ -422,6 +472,28 @@ def test_a_system_that_is_right(tmp_path: Path) -> None:
     assert value(checks["where the time of the boot went"], "systemd: userspace") == 64.317
     assert value(checks["where the time of the boot went"], "stage u-boot") == pytest.approx(3.0, abs=0.1)
     assert value(checks["the loader is the image's own"], "came from") == "SD card"
+    cmm = checks["CMM beside the kernel's memory, as mem= and the pools say"]
+    assert value(cmm, "CMM") == 4096 * 2**20
+    assert value(cmm, "firmware: AX650 SDK") == "V1.45.0_P39_20240830020829"
+
+
+def test_what_axeras_loader_says_of_itself(tmp_path: Path) -> None:
+    boot = ((0.5, log("loader-axera.txt")), *BOOT[2:])
+    check = play(tmp_path, "test_system.py", {}, boot=boot)["the loader is the image's own"]
+    assert [value(check, name) for name in ("U-Boot", "came from", "chip", "boot reason", "bootargs")] == [
+        "2020.04", "eMMC", "AX650N", "0", "U-Boot's default",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "mem", "total"), [("mem-cmm-info.txt", 4096, 4096), ("mem-cmm-info-two-pools.txt", 1024, 7040)]
+)
+def test_cmm_of_each_format(tmp_path: Path, name: str, mem: int, total: int) -> None:
+    answers = {"cat /proc/ax_proc/mem_cmm_info": log(name), "cat /proc/cmdline": f"mem={mem}M rw"}
+    check = play(tmp_path, "test_system.py", answers)[
+        "CMM beside the kernel's memory, as mem= and the pools say"
+    ]
+    assert (check["outcome"], value(check, "CMM")) == ("pass", total * 2**20)
 
 
 @pytest.mark.parametrize(

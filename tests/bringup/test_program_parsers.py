@@ -7,6 +7,7 @@ from logs import log
 
 from boardwright.bringup.parsers import (
     ax_run_model,
+    axera,
     boot_time,
     clocks,
     glmark2,
@@ -215,9 +216,15 @@ def test_ax_llm_old_and_new() -> None:
     assert (old.rate, old.rates[0].first, old.memory) == (4.42, 580.16, 2201 * MIB)
     new = tokens.ax_llm(log("axllm-new.txt"))
     assert (new.rate, new.rates[0].first) == (5.76, 860.29)
+    assert tokens.ax_llm(log("axllm-decode.txt")).rates[0].tokens_per_second == 4.0
     failed = tokens.ax_llm(log("ax-llm-fails.txt"))
     assert failed.rate is None
-    assert "phi3_p128_l17" in failed.errors[0]
+    assert len(failed.errors) == 2
+    assert "AX_ENGINE_CreateHandle" in failed.errors[0]
+    assert "phi3_p128_l17" in failed.errors[1]
+    assert tokens.ax_llm(log("axllm-fails.txt")).errors == (
+        "init axmodel(qwen3/qwen3_p128_l4_together.axmodel) failed",
+    )
 
 
 def test_rknn_llm() -> None:
@@ -232,7 +239,24 @@ def test_ax_run_model() -> None:
     run = ax_run_model.parse(log("ax-run-model.txt"))
     assert run.model.endswith("yolov5s.axmodel")
     assert (run.kind, run.least, run.average, run.most) == ("NPU1", 7.628, 7.66, 7.725)
-    assert run.cmm == 12730188
+    assert (run.cmm, run.median, run.percentiles) == (12730188, 7.655, {})
+    first = ax_run_model.parse(log("ax-run-model-2023.txt"))
+    assert (first.kind, first.average, first.median, first.cmm) == ("NPU1", 0.72, None, 4428624)
+    last = ax_run_model.parse(log("ax-run-model-3-cores.txt"))
+    assert (last.kind, last.average, last.median) == ("3 Core", 3.174, 3.173)
+    assert last.percentiles == {5: 3.165, 90: 3.181, 95: 3.186, 99: 3.19}
+    failed = ax_run_model.parse(log("ax-run-model-fails.txt"))
+    assert failed.average is None
+    assert failed.errors[0] == "[ERROR] Run model in warmup failed."
+
+
+def test_what_axeras_modules_tell() -> None:
+    found = axera.version(log("ax-version.txt"))
+    assert found is not None
+    assert (found.text, found.number) == ("V1.45.0_P39_20240830020829", (1, 45, 0))
+    assert axera.version("no such file") is None
+    assert axera.npu_use(log("ax-npu-top.txt")) == {"vnpu_stdd_1": 73, "vnpu_stdd_2": 0}
+    assert axera.npu_use(log("ax-npu-top-idle.txt")) == {}
 
 
 # memory, storage, network, clocks
@@ -251,6 +275,18 @@ def test_cmm() -> None:
     assert damaged is not None
     assert damaged.problems()
     assert memory.cmm("no totals") is None
+
+
+def test_cmm_of_two_pools() -> None:
+    found = memory.cmm(log("mem-cmm-info-two-pools.txt"))
+    assert found is not None
+    assert (found.total, found.used, found.remain) == (7208960 * 1024, 18876 * 1024, 7190084 * 1024)
+    assert [(p.name, p.start, p.end, p.size) for p in found.pools] == [
+        ("anonymous", 0x1_4800_0000, 0x1_8000_0000, 896 * MIB),
+        ("npu", 0x1_8000_0000, 0x3_0000_0000, 6144 * MIB),
+    ]
+    assert (found.version, found.blocks, found.owners) == ("ax_cmm V3.6.3", 23, {"npu": 18876 * 1024})
+    assert found.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -361,7 +397,9 @@ def test_another_boot_starts_anew() -> None:
 
 
 def test_axeras_loader() -> None:
-    assert provenance.parse(log("loader-axera.txt")).medium == "eMMC"
+    found = provenance.parse(log("loader-axera.txt"))
+    assert (found.medium, found.versions["u-boot"]) == ("eMMC", "2020.04")
+    assert (found.chip, found.reason, found.default_bootargs) == ("AX650N", "0", True)
     assert provenance.differs(provenance.parse(""), "2025.01")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from boardwright.bringup.parsers import (
     amdgpu,
     ax_run_model,
+    axera,
     boot_time,
     chips,
     clocks,
@@ -63,6 +64,7 @@ def _provenance(data: bytes) -> object:
 PARSERS: dict[str, Callable[[bytes], object]] = {
     "amdgpu": _amdgpu,
     "ax_run_model": ax_run_model.parse,
+    "axera": lambda data: (axera.version(data), axera.npu_use(data)),
     "boot_time": boot_time.systemd,
     "chips": lambda data: [c.rings for c in chips.detect(dmesg.messages(data))],
     "clocks": lambda data: clocks.parse(data).problems(),

@@ -23,8 +23,9 @@ _EGL = re.compile(r"with EGL version (\d{1,2}\.\d{1,2})")
 _ERRORS = re.compile(
     r"no connected connector!|could not find mode!|no drm device found!|could not open drm device|"
     r"failed to set mode: .{1,80}|failed to queue page flip: .{1,80}|Failed to get a new framebuffer BO|"
-    r"failed to initialize (?:(?:legacy|atomic|surfaceless)(?: DRM)?|GBM|EGL)|no atomic modesetting support: .{1,80}|"
-    r"select timeout!|failed to commit: .{1,80}|cannot create context|failed to create .{1,60}"
+    r"failed to initialize (?:(?:legacy|atomic|surfaceless)(?: DRM)?|GBM|EGL)|"
+    r"no atomic modesetting support: .{1,80}|select timeout!|failed to commit: .{1,80}|"
+    r"cannot create context|failed to create .{1,60}"
 )
 _DIED = re.compile(r"\b(Bus error|Segmentation fault|Illegal instruction|Aborted)\b")
 SOFTWARE = ("llvmpipe", "softpipe", "swrast", "SWR")

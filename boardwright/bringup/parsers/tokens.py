@@ -2,7 +2,8 @@
 
 - ours and llama2.c: ``achieved tok/s: %f`` (llama2.c ``run.c``; the first token is not counted); ours also
 as JSON - ax-llm up to 2025: ``[N][  Run][ 603]: hit eos,avg 27.22 token/s`` with colours (``sample_log.h``,
-``LLM.hpp``) - axllm of 2026: ``09:45:47.825 NTC Run:1145 | hit eos,avg 5.76 token/s`` - rknn-llm with
+``LLM.hpp``) - axllm of 2026: ``09:45:47.825 NTC Run:1145 | hit eos,avg 5.76 token/s``, later
+``hit eos,decode avg 4.00 token/s`` - rknn-llm with
 ``RKLLM_LOG_LEVEL=1``: a table ``I rkllm:  Generate  12419.47  102  121.76  8.21``, and without the
   prefix the table of its demos
 """
@@ -17,10 +18,13 @@ from typing import Any
 from boardwright.bringup.parsers.text import lines, object_in, read_json
 
 _ACHIEVED = re.compile(r"achieved tok/s: (\d{1,9}(?:\.\d{1,12})?)")
-_AX = re.compile(r"hit eos, ?avg (\d{1,9}(?:\.\d{1,6})?) token/s")
+_AX = re.compile(r"hit eos, ?(?:decode )?avg (\d{1,9}(?:\.\d{1,6})?) token/s")
 _TTFT = re.compile(r"ttft: (\d{1,9}(?:\.\d{1,6})?) ms")
 _REMAIN = re.compile(r"remain_cmm\((\d{1,6}) ?MB\)")
-_AX_ERROR = re.compile(r"init axmodel\(.{0,200}\) failed|AX_ENGINE_\w{1,40}.{0,40}fail|\[E\]\[.{1,160}")
+_AX_ERROR = re.compile(
+    r"\[E\]\[[^\]]{1,80}\]\[[^\]]{1,10}\]: (.{1,160})|\bERR \w{1,60}:\d{1,6} \| (.{1,160})|"
+    r"(init axmodel\(.{0,200}\) failed)|(AX_ENGINE_\w{1,40}.{0,40}fail)"
+)
 _RK = re.compile(
     r"(?:I rkllm: )?\s{0,4}(Prefill|Generate)\s{1,20}\|?\s{0,4}(\d{1,10}(?:\.\d{1,6})?)"
     r"\s{1,20}\|?\s{0,4}(\d{1,9})"
@@ -91,7 +95,7 @@ def ax_llm(text: bytes | str) -> Run:
         elif "remain_cmm" in line and (told := _REMAIN.search(line)):
             memory = int(told[1]) * 2**20
         elif told := _AX_ERROR.search(line):
-            errors.append(told[0])
+            errors.append(told[told.lastindex or 0])
     return Run(tuple(rates[:10_000]), tuple(errors[:100]), memory)
 
 
