@@ -46,7 +46,7 @@ class Remote:
 REMOTE = {
     "rockusb": "LOCATION, or nothing: the only Rockchip board in a USB mode",
     "axdl": "PORT, or nothing: the only Axera board in download mode",
-    "labgrid": "PLACE, with a USB-SD-Mux",
+    "labgrid": "PLACE, with a USB-SD-Mux, SDWire or USB card reader",
     "console": "TARGET@DISK, such as serial:FT232R@mmcblk0",
 }
 

@@ -127,22 +127,33 @@ def serial_url(resources: list[Mapping[str, Any]], place: str) -> tuple[str, int
     )
 
 
+_MUXES = ("SDMux", "SDWire")
+
+
+def has_mux(lab: Lab) -> bool:
+    """Whether the place's card is switched between board and host: by a USB-SD-Mux or an SDWire."""
+    classes = [str(resource["cls"]) for resource in parse_resources(lab.client("show"))]
+    return any(mux in name for name in classes for mux in _MUXES)
+
+
 def storage(lab: Lab, seconds: float = 30.0) -> tuple[str, str]:
     """Host and path of the place's card reader, once a card is there. Raises ``HostError``.
 
     After the mux has switched the exporter takes some seconds to tell of the new disk.
     """
+    kinds = (*_MUXES, "MassStorage")
     end = time.monotonic() + seconds
     while True:
         resources = parse_resources(lab.client("show"))
-        found = [r["params"] for r in resources if "SDMux" in str(r["cls"]) or "MassStorage" in str(r["cls"])]
+        found = [r["params"] for r in resources if any(kind in str(r["cls"]) for kind in kinds)]
         for parameters in found:
             if parameters.get("path"):
                 return str(parameters["host"]), str(parameters["path"])
         if not found or time.monotonic() > end:
             names = ", ".join(str(r["cls"]) for r in resources) or "no resource"
             raise HostError(
-                f"expected a NetworkUSBSDMuxDevice with a card in the place {lab.place!r}, found {names}",
-                hint="is there a card in the mux? labgrid-client show tells its path",
+                "expected a NetworkUSBSDMuxDevice or NetworkUSBMassStorage with a card in the place "
+                f"{lab.place!r}, found {names}",
+                hint="is there a card in it? labgrid-client show tells its path",
             )
         time.sleep(0.5)

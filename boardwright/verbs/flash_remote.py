@@ -144,14 +144,15 @@ def _console(root: Path, options: Options, far: Remote) -> Written:
 
 
 def _labgrid(root: Path, options: Options, far: Remote) -> Written:
-    """The card in the USB-SD-Mux of a labgrid place, on the exporter's host; the board has it afterwards."""
+    """The card of a labgrid place, on the exporter's host; the board has it afterwards if there is a mux."""
     from boardwright.flash import boarddisk
     from boardwright.flash.ssh import Ssh
     from boardwright.targets import labgrid
 
     image = find(image_path(root, options))
     with labgrid.acquired(labgrid.Lab(far.where, options.coordinator)) as lab:
-        lab.client("sd-mux", "host")
+        if muxed := labgrid.has_mux(lab):
+            lab.client("sd-mux", "host")
         host, path = labgrid.storage(lab)
         shell = Ssh(host)
         device = boarddisk.the_disk(path, boarddisk.disks(shell, image.bmap.image_size))
@@ -164,7 +165,8 @@ def _labgrid(root: Path, options: Options, far: Remote) -> Written:
             done = flash(image, medium, kept, Progress())
         finally:
             medium.close()
-        lab.client("sd-mux", "dut")
+        if muxed:
+            lab.client("sd-mux", "dut")
     target = {"kind": "labgrid", "place": far.where, "host": host, "path": str(device.path)}
     return read_back(image, done, f"the card of {far.where}", target | asdict(device))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import shutil
 import sys
 import threading
 import tty
@@ -147,37 +146,6 @@ if sys.argv[4] != "lab3":
     sys.exit(print("ssh: Could not resolve hostname", file=sys.stderr) or 255)
 os.execvp("sh", ["sh", "-c", sys.argv[5]])
 """
-CLIENT = """
-import sys
-words = sys.argv[3:]
-open({log!r}, "a").write(" ".join(words) + "\\n")
-if words == ["show"]:
-    print("Acquired resource 'mux' (x/desk/NetworkUSBSDMuxDevice/USBSDMuxDevice):")
-    params = {{"host": "lab3", "path": {disk!r}}}
-    print({{"acquired": "rock", "cls": "NetworkUSBSDMuxDevice", "params": params}})
-"""
-
-
-@pytest.mark.skipif(not shutil.which("losetup"), reason="losetup is not installed")
-def test_labgrid_switches_the_mux_writes_there_and_gives_the_card_back(
-    project: Path,
-    tmp_path: Path,
-    disk: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """labgrid-client and ssh are stand-ins; the shell and the disk behind them are real."""
-    programs, log = tmp_path / "bin", tmp_path / "log"
-    programs.mkdir()
-    program(programs / "ssh", SSH)
-    program(programs / "client", CLIENT.format(log=str(log), disk=str(disk)))
-    monkeypatch.setenv("PATH", str(programs), prepend=":")
-    monkeypatch.setenv("BOARDWRIGHT_LABGRID_CLIENT", str(programs / "client"))
-    declare(project, "labgrid:rock")
-    status, report = flash(project, capsys, "there", make(tmp_path, IMAGE), yes="yes")
-    assert (status, report["outcome"], report["read_back"]) == (0, "written", True), report
-    assert holds((tmp_path / "backing").read_bytes(), IMAGE)
-    assert log.read_text().split("\n") == ["acquire", "sd-mux host", "show", "sd-mux dut", "release", ""]
 
 
 def test_an_exporter_that_is_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
