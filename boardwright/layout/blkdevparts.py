@@ -233,7 +233,9 @@ def _size_faults(disk: Disk, partition: Partition, path: KeyPath, is_last: bool)
         return
     if size == 0:
         yield LayoutError(path, f"partition {name!r} has no size", hint=f"{disk.align} at least")
-    elif disk.align and size % disk.align:
+    elif not disk.align or disk.align & (disk.align - 1):
+        return  # said of disk.align already
+    elif size % disk.align:
         near = Size(max(int(size) // disk.align, 1) * disk.align)
         yield LayoutError(
             path, f"expected a multiple of {disk.align} (disk.align), found {size}", hint=f"write {near}"
@@ -247,6 +249,7 @@ def _size_faults(disk: Disk, partition: Partition, path: KeyPath, is_last: bool)
 
 
 def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[LayoutError]:
+    """Those behind the first one that leaves the disk, or has no place left, leave it too."""
     for wanted, found in zip(partitions, placed(disk, partitions).partitions, strict=True):
         where: KeyPath = ("partitions", found.number - 1)
         if wanted.at is not None and found.offset != wanted.at:
@@ -263,16 +266,17 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
                 f"{max(0, found.size)} bytes: those before it end at {found.offset} of {int(disk.size)}",
                 hint="make a partition before it smaller",
             )
+            return
         elif wanted.size != "rest" and found.end > disk.size >= found.offset:
             yield LayoutError(
                 (*where, "size"),
                 f"partition {found.name!r} ends {Size(found.end - disk.size)} behind the disk of {disk.size}",
-                hint="make a partition smaller, or use `size: rest` for the last one",
+                hint=_how_much(partitions, found.number, found.end - int(disk.size)),
             )
-        elif wanted.size != "rest" and found.offset > disk.size:
-            yield LayoutError(
-                (*where, "size"),
-                f"partition {found.name!r} begins {Size(found.offset - disk.size)} behind the disk of "
-                f"{disk.size}",
-                hint="make a partition before it smaller",
-            )
+            return
+
+
+def _how_much(partitions: Sequence[Partition], number: int, over: int) -> str:
+    """What to do about a layout that is too long: how much all of it takes too much."""
+    over += sum(int(p.size) for p in partitions[number:] if p.size != "rest")
+    return f"make partitions {Size(over)} smaller in all, or use `size: rest` for the last one"

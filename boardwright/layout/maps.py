@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boardwright.errors import InputError
-from boardwright.layout import bootargs, loadscript, partitions, presets, split_rules
+from boardwright.layout import blkdevparts, bootargs, loadscript, partitions, presets, split_rules
 from boardwright.layout import split as splits
 from boardwright.layout.extents import Extent, Table
 from boardwright.layout.split import Pool, Split
@@ -88,14 +88,24 @@ def shipped(board: Board) -> Layout | None:
     return Layout(f"as shipped ({preset.name}: {preset.title})", source, preset.table(), split)
 
 
-def running(board: Board, cmdline: str, script: str | None) -> Layout:
-    """What a board's ``/proc/cmdline`` and load script say. Raises ``InputError`` when they do not."""
+def running(board: Board, cmdline: str, script: str | None, name: str = loadscript.PATH) -> Layout:
+    """What a board's ``/proc/cmdline`` and load script say. Raises ``InputError`` when they do not.
+
+    ``name``: of the script's copy, for errors.
+    """
     text = cmdline.strip()
+    if "blkdevparts=" not in text:
+        raise InputError(
+            f"bootargs: expected one blkdevparts=, found 0: {text[:160]!r}",
+            hint="Sipeed's SD image has a partition table instead; otherwise copy /proc/cmdline as it stands",
+        )
     table = presets.table(bootargs.value(text, "blkdevparts"), _size_for(text, int(board.disk.size)))
     linux = splits.parse_mem(bootargs.value(text, "mem"))
-    pools = loadscript.pools(script) if script is not None else ()
+    pools = loadscript.pools(script, name) if script is not None else ()
     split = Split(board.memory.base, int(board.memory.dram), linux, pools, _reserved(board.memory))
     wrong = list(split_rules.judge(split))
+    if len(table.partitions) > blkdevparts.MOST:
+        wrong.append(f"{len(table.partitions)} partitions, of which the kernel numbers {blkdevparts.MOST}")
     root = bootargs.value(text, "root")
     holders = [p for p in table.partitions if p.contents == "rootfs" and table.path(p) == root]
     if not holders:

@@ -122,7 +122,13 @@ def _choice_faults(memory: Memory) -> Iterator[MemoryFault]:
 
 
 def _number_faults(memory: Memory) -> Iterator[MemoryFault]:
-    sizes: list[tuple[KeyPath, int]] = []
+    if memory.base % ALIGNMENT:
+        yield MemoryFault(
+            ("memory", "base"),
+            f"expected a multiple of {ALIGNMENT}, found 0x{memory.base:X}",
+            hint=f"write 0x{memory.base // ALIGNMENT * ALIGNMENT:X}: pools count from it",
+        )
+    sizes: list[tuple[KeyPath, int]] = [(("memory", "dram"), int(memory.dram))]
     if memory.linux is not None:
         sizes.append((("memory", "linux"), int(memory.linux)))
     if memory.cmm is not None:
@@ -140,7 +146,9 @@ def _number_faults(memory: Memory) -> Iterator[MemoryFault]:
             yield MemoryFault(
                 path,
                 f"expected a multiple of {ALIGNMENT}, more than 0, found {Size(size)}",
-                hint=_fitting(memory, size if path[-1] == "linux" else None),
+                hint="what the board has"
+                if path[-1] == "dram"
+                else _fitting(memory, size if path[-1] == "linux" else None),
             )
 
 
@@ -149,16 +157,21 @@ def _place_faults(memory: Memory | None, split: Split) -> Iterator[MemoryFault]:
     hint = _fitting(memory, split.linux) if memory else None
     if memory is not None and split.linux < LINUX_LEAST:
         own = memory.linux is not None
+        left = "" if own else f": {split.cmm} of CMM memory in {Size(split.dram)} leave no more"
         yield MemoryFault(
             ("memory", "linux") if own else _cmm_path(memory, 0),
-            f"expected {LINUX_LEAST} of Linux at least, found {Size(max(0, split.linux))}",
+            f"expected {LINUX_LEAST} of Linux at least, found {Size(max(0, split.linux))}{left}",
             hint=hint,
         )
         return  # what lies there instead needs no list
     if split.linux > split.dram:
         yield MemoryFault(
-            ("memory", "linux"), f"{Size(split.linux)} of Linux in {Size(split.dram)} of DRAM", hint=hint
+            ("memory", "linux"),
+            f"mem={split.mem} is {Size(split.linux)} of Linux in {Size(split.dram)} of DRAM",
+            hint=hint,
         )
+        if memory is not None:
+            return  # a pool behind it has no place either
     linux = Extent("Linux", split.base, split.linux)
     for index, pool in enumerate(split.pools):
         path = _cmm_path(memory, index)
@@ -182,11 +195,10 @@ def _place_faults(memory: Memory | None, split: Split) -> Iterator[MemoryFault]:
                 f"0x{linux.end:X}",
                 hint=hint,
             )
-        for region in split.reserved:
-            if pool.overlaps(region):
-                yield MemoryFault(
-                    path, f"pool {_range(pool)} touches the reserved {_range(region)}", hint=hint
-                )
+        if touched := [_range(region) for region in split.reserved if pool.overlaps(region)]:
+            yield MemoryFault(
+                path, f"pool {_range(pool)} touches the reserved {', '.join(touched)}", hint=hint
+            )
     for (_, first), (index, second) in itertools.combinations(enumerate(split.pools), 2):
         if first.size > 0 and second.size > 0 and first.overlaps(second):
             yield MemoryFault(

@@ -169,6 +169,11 @@ def wrap(payload: BinaryIO, target: BinaryIO, capability: int = 0) -> Header:
     target.write(bytes(SIZE))
     while data := payload.read(_PIECE):
         sha.update(data)
+        if not size and data[8 : 8 + len(MAGIC)] == MAGIC:
+            raise InputError(
+                f"the payload begins with {MAGIC.decode()} at byte 8: it has such a header already",
+                hint="U-Boot would load the header as the kernel; `invoke vendor unwrap` takes one off",
+            )
         target.write(data)
         size += len(data)
         if size > _LARGEST - SIZE:

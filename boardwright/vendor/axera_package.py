@@ -58,14 +58,17 @@ class Package(Archive):
     def verify(self, names: Collection[str] | None = None) -> Iterator[Finding]:
         """Every member (or those of ``names``) read once: CRC-32, format, and whether it fits its partition.
 
-        Raises ``IntegrityError`` at the first member that is damaged.
+        What is no image of its kind is a finding. Raises ``IntegrityError`` at the first damaged member.
         """
         users = {image.file: image for image in self.project.images if image.file}
         for member in self.members:
             if names is not None and member.name not in names:
                 continue
             image = users.get(member.name)
-            findings = list(self._format(member, image))
+            try:
+                findings = list(self._format(member, image))
+            except InputError as error:
+                findings = [Finding(member.name, False, error.message)]
             yield from findings
             if not findings:
                 size = sum(len(piece) for piece in self.pieces(member.name))
@@ -176,7 +179,10 @@ def make_raw(
         if fault := name_fault(name):
             raise InputError(f"member {name!r}: {fault}")
     if missing := [name for name in wanted if name not in files or not files[name].is_file()]:
-        raise InputError(f"the index names files that are not there: {', '.join(missing)}")
+        raise InputError(
+            f"the index names files that are not there: {', '.join(missing)}",
+            hint=f"there are {', '.join(sorted(files)) or 'none'}",
+        )
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:

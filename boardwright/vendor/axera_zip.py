@@ -4,6 +4,7 @@ and kinds, and whether they overlap. Nothing is unpacked to memory or disk here;
 
 from __future__ import annotations
 
+import os
 import stat
 import struct
 import zipfile
@@ -74,7 +75,8 @@ class Archive:
         for member in self.members:
             if member.name == name:
                 return member
-        raise InputError(f"there is no member {name}", place=self._place)
+        names = ", ".join(member.name for member in self.members)
+        raise InputError(f"there is no member {name}", place=self._place, hint=f"there are {names}")
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """The member's bytes in pieces of 1 MiB at most. Raises ``IntegrityError`` when they are damaged."""
@@ -195,6 +197,8 @@ def _kind_fault(info: zipfile.ZipInfo) -> str | None:
 def _check_directory(path: Path, place: Place) -> None:
     """The central directory must be small before zipfile reads it whole (APPNOTE.TXT 4.3.14 to 4.3.16)."""
     with path.open("rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) and not path.is_dir():
+            raise InputError("expected a plain file, found a device or a pipe", place=place)
         end = file.seek(0, 2)
         file.seek(max(0, end - 65557))
         tail = file.read()

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from boardwright.errors import InputError, ProductError
 from boardwright.layout.extents import PlacedPartition
+from boardwright.schema.units import Size
 
 Tool = Callable[[list[str], Path], str]
 """Run an e2fsprogs command with a directory as ``/work``; what it printed. Raises ``ProductError``."""
-_LARGER = "make the partition larger in the board file"
+STEP = 64 * 2**20
 _FIELD = re.compile(r"^(?P<name>[A-Z][A-Za-z ]+):\s+(?P<value>\d+)$", re.MULTILINE)
 
 
@@ -44,7 +45,7 @@ def shrunk(raw: Path, partition: PlacedPartition, tool: Tool) -> str:
     if (least := int(found[1]) * block) > partition.size:
         raise InputError(
             f"partition {partition.name} has {partition.size} bytes; the vendor's files need {least}",
-            hint=_LARGER,
+            hint=larger(partition, least),
         )
     tool(["resize2fs", raw.name, f"{partition.size // 1024}K"], raw.parent)
     with raw.open("r+b") as file:
@@ -69,10 +70,19 @@ def filled(raw: Path, partition: PlacedPartition, tar: Path, tool: Tool) -> str:
         raise InputError(
             f"partition {partition.name} has {free} bytes free beside the vendor's files, and the models of "
             f"local.yaml need {needed}",
-            hint=f"{_LARGER}, or ask for fewer models",
+            hint=f"{larger(partition, partition.size + needed - free)}; or ask for fewer models",
         )
     put(raw, added, tool)
     return f"added {', '.join(f'{partition.mount}/{one.name}' for one in added)}"
+
+
+def larger(partition: PlacedPartition, need: int) -> str:
+    """What to change in the board file, in steps of 64 MiB."""
+    size = -(-need // STEP) * STEP
+    return (
+        f"give {partition.name} {Size(size)} in the board file; where another takes that from it, as rootfs "
+        f"from a last one with `size: rest`, make that one {Size(size - partition.size)} smaller"
+    )
 
 
 def put(raw: Path, added: Sequence[Added], tool: Tool) -> None:

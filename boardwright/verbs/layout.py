@@ -52,7 +52,7 @@ def _check(project: Project, board: Board) -> None:
 def _running(board: Board, cmdline: str, load_script: str) -> maps.Layout:
     script = _read(load_script) if load_script else None
     try:
-        return maps.running(board, _read(cmdline), script)
+        return maps.running(board, _read(cmdline), script, load_script)
     except InputError as error:
         raise InputError(error.message, place=error.place or Place(cmdline, 1), hint=error.hint) from None
 

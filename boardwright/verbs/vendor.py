@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from boardwright.errors import ExitStatus, HostError, InputError
+from boardwright.errors import ExitStatus, HostError, InputError, Place
 from boardwright.schema.suggest import nearest
 from boardwright.vendor import axera_header, axera_package, sparse, uboot_env
 from boardwright.vendor.axera_package import Package
@@ -111,17 +112,21 @@ def _extract(path: Path, options: Options) -> int:
 
 def _make(path: Path, options: Options) -> int:
     source = Path(options.source)
+    if not source.is_dir():
+        raise InputError("--from: expected a directory", place=Place(options.source))
     files = {str(one.relative_to(source)): one for one in sorted(source.rglob("*")) if one.is_file()}
     indexes = [name for name in files if name.lower().endswith(".xml")]
     if len(indexes) != 1:
-        raise InputError(f"{source}: expected one XML index, found {', '.join(indexes) or 'none'}")
+        raise InputError(
+            f"expected one XML index, found {', '.join(indexes) or 'none'}", place=Place(options.source)
+        )
     _refuse_existing(path)
     axera_package.make_raw(path, files[indexes[0]].read_bytes(), files, indexes[0])
     return _wrote(options, files=[str(path)])
 
 
 def _header(path: Path, options: Options) -> int:
-    with path.open("rb") as file:
+    with _opened(path) as file:
         header, digest = axera_header.check(file, str(path))
     report = {
         "payload_bytes": header.payload_size,
@@ -141,13 +146,13 @@ def _header(path: Path, options: Options) -> int:
 
 
 def _wrap(path: Path, options: Options) -> int:
-    with path.open("rb") as source, _new(Path(options.to)) as target:
+    with _opened(path) as source, _new(Path(options.to)) as target:
         axera_header.wrap(source, target)
     return _wrote(options, files=[options.to])
 
 
 def _unwrap(path: Path, options: Options) -> int:
-    with path.open("rb") as source, _new(Path(options.to)) as target:
+    with _opened(path) as source, _new(Path(options.to)) as target:
         axera_header.unwrap(source, target, str(path))
     return _wrote(options, files=[options.to])
 
@@ -156,7 +161,7 @@ def _env(path: Path, options: Options) -> int:
     """Print it, or with ``--to`` write it with what is to be changed."""
     if (options.put or options.drop) and not options.to:
         raise InputError("--set and --unset need --to, the file to write")
-    with path.open("rb") as file:
+    with _opened(path) as file:
         # A dump of the partition is longer than the block.
         block = file.read(uboot_env.SIZE)
     found = uboot_env.parse(block, redundant=options.redundant, name=str(path))
@@ -178,7 +183,7 @@ def _env(path: Path, options: Options) -> int:
 
 def _sparse(path: Path, options: Options) -> int:
     """Say what it holds, or with ``--to`` unpack it."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         if options.to:
             with _new(Path(options.to)) as target:
                 sparse.unpack(file, target, str(path))
@@ -197,8 +202,9 @@ def _sparse(path: Path, options: Options) -> int:
 
 
 def _pack(path: Path, options: Options) -> int:
-    with path.open("rb") as source, _new(Path(options.to)) as target:
-        sparse.pack(source, target, skip_zeros=options.skip_zeros)
+    with _opened(path) as source, _new(Path(options.to)) as target:
+        if not sparse.pack(source, target, skip_zeros=options.skip_zeros).blocks:
+            raise InputError("expected an image, found an empty file")
     return _wrote(options, files=[options.to])
 
 
@@ -223,9 +229,26 @@ _OPTIONS = {
 
 
 @contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, or a disk's partition. What is wrong in it is said of it, whichever function finds it."""
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
+            raise InputError("expected a file or a disk, found a device or a pipe", place=Place(str(path)))
+        try:
+            yield file
+        except InputError as error:
+            if error.place is None and error.exit_status is ExitStatus.INPUT:
+                raise InputError(error.message, place=Place(str(path)), hint=error.hint) from None
+            raise
+
+
+@contextlib.contextmanager
 def _new(path: Path) -> Iterator[BinaryIO]:
     """A file that appears whole or not at all, and not where one is."""
     _refuse_existing(path)
+    if not path.parent.is_dir():
+        raise HostError(f"{path} cannot be made: there is no directory {path.parent}")
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w+b") as file:

@@ -110,12 +110,12 @@ def test_any_size_is_written_exactly(sizes: list[int]) -> None:
             with_partition("rootfs", size=Size(40000 * MIB)),
             "partitions[9].size",
             "ends 10816MiB behind the disk of 29281MiB",
-            "make a partition smaller",
+            "make partitions 11328MiB smaller in all",
         ),
         (
-            with_partition("rootfs", size=Size(40000 * MIB)),
+            with_partition("rootfs", size=Size(28672 * MIB)),
             "partitions[11].size",
-            "before it end at 42581622784 of 30703353856",
+            "and that is 0 bytes: those before it end at 30703353856 of 30703353856",
             "smaller",
         ),
         (
@@ -298,3 +298,16 @@ def test_contents_of_blkdevparts_are_refused_in_a_gpt() -> None:
         ],
     )
     assert any("expected boot or rootfs in a GPT, found env" in error.message for error in found)
+
+
+@pytest.mark.parametrize(
+    "board",
+    [
+        with_partition("rootfs", size=Size(40000 * MIB)),
+        maix(disk=msgspec.structs.replace(MAIX.disk, size=Size(29 * MIB))),
+        maix(disk=msgspec.structs.replace(MAIX.disk, align=Size(3))),
+    ],
+    ids=["one too large", "a disk too small", "an alignment that is none"],
+)
+def test_one_mistake_is_told_once(board: Board) -> None:
+    assert len(said(board)) == 1, said(board)

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from emmc_boards import MAIX, MIB, ROOT
 
+from boardwright.errors import InputError
 from boardwright.layout import consumers, drawing, maps, split_rules
 from boardwright.layout.models import MODELS, STEP
 from boardwright.layout.presets import PRESETS
@@ -74,3 +75,35 @@ def test_what_a_board_runs_is_judged_as_the_page_says(
     layout(ROOT, "maix-iv", "", False, str(tmp_path / "cmdline"), str(tmp_path / "load.sh"))
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("before: wrong")]
     assert f"    {line}\n" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "script", "where", "words"),
+    [
+        ("root=/dev/mmcblk1p2 mem=2048M", None, "cmdline:1", "expected one blkdevparts=, found 0: 'root="),
+        (None, "#!/bin/sh\n", "load.sh", "expected one line that loads ax_cmm.ko with cmmpool=, found 0"),
+        (None, "insmod ax_cmm.ko cmmpool=a,0,1,2M\n", "load.sh:1", "cmmpool: pool 1: expected such as"),
+    ],
+)
+def test_what_a_board_says_wrongly_is_told_of_the_users_file(
+    tmp_path: Path, cmdline: str | None, script: str | None, where: str, words: str
+) -> None:
+    text = cmdline or f"mem=4096M root=/dev/mmcblk0p10 blkdevparts={PRESETS['pipro-box'].text}"
+    (tmp_path / "cmdline").write_text(text)
+    (tmp_path / "load.sh").write_text(script or "")
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        layout(
+            ROOT, "maix-iv", "", False, str(tmp_path / "cmdline"),
+            str(tmp_path / "load.sh") if script else "",
+        )  # fmt: skip
+    assert str(caught.value.place) == f"{tmp_path}/{where}"
+
+
+def test_more_partitions_than_the_kernel_numbers_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ",".join(f"1K(d{n})" for n in range(20))
+    text = f"mem=4096M root=/dev/mmcblk0p10 blkdevparts={PRESETS['pipro-box'].text},{more}"
+    (tmp_path / "cmdline").write_text(text)
+    layout(ROOT, "maix-iv", "", False, str(tmp_path / "cmdline"))
+    assert "before: wrong: 32 partitions, of which the kernel numbers 31" in capsys.readouterr().out

@@ -152,10 +152,39 @@ def test_every_refusal_is_at_a_value_and_every_alternative_would_pass(asked: Mem
         (
             memory(cmm=gib(9)),
             "memory.cmm",
-            "expected 1GiB of Linux at least, found 0B",
+            "expected 1GiB of Linux at least, found 0B: 9GiB of CMM memory in 8GiB leave no more",
             "linux 1GiB, cmm 7GiB",
         ),
-        (memory(linux=gib(9), cmm=gib(1)), "memory.linux", "9GiB of Linux in 8GiB of DRAM", "linux 7680MiB"),
+        (
+            memory(linux=gib(9), cmm=gib(1)),
+            "memory.linux",
+            "mem=9216M is 9GiB of Linux in 8GiB of DRAM",
+            "linux 7680MiB",
+        ),
+        (
+            memory(base=BASE + 1, linux=gib(3)),
+            "memory.base",
+            "expected a multiple of 2MiB, found 0x100000001",
+            "write 0x100000000",
+        ),
+        (
+            memory(dram=Size(8 * GIB + 1), linux=gib(3)),
+            "memory.dram",
+            "expected a multiple of 2MiB, more than 0, found 8589934593B",
+            "what the board has",
+        ),
+        (
+            memory(
+                linux=gib(3),
+                reserved=[
+                    Region(name="a", address=0x1D0000000, size=Size(MIB)),
+                    Region(name="b", address=0x1E0000000, size=Size(MIB)),
+                ],
+            ),
+            "memory.linux",
+            "touches the reserved a (0x1D0000000 to 0x1D0100000), b (0x1E0000000 to 0x1E0100000)",
+            "these fit",
+        ),
         (memory(linux=gib(8)), "memory.linux", "expected a pool of 2MiB at least, found 0B", "linux 7680MiB"),
         (
             memory(linux=Size(3 * GIB + MIB)),
@@ -270,8 +299,9 @@ def test_what_cannot_be_is_refused(asked: Memory, where: str, words: str, hint: 
     )
 
 
-def test_linux_too_small_is_said_once_and_not_for_every_region_it_uncovers() -> None:
+def test_linux_too_small_or_too_large_is_said_once_and_not_for_every_region_it_uncovers() -> None:
     assert len(said(memory(linux=gib(0.5)))) == 1
+    assert len(said(memory(linux=gib(9), cmm=gib(1)))) == 1
 
 
 def test_the_default_of_the_public_u_boot_never_goes_with_the_shipped_pool() -> None:

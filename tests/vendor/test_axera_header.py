@@ -213,3 +213,11 @@ def test_wrap_claims_no_keys(capability: int) -> None:
 def test_an_empty_payload_is_not_wrapped() -> None:
     with pytest.raises(InputError, match="payload is empty"):
         wrapped(b"")
+
+
+def test_a_header_is_put_before_a_payload_once() -> None:
+    once = io.BytesIO()
+    axera_header.wrap(io.BytesIO(b"kernel" * 100), once)
+    with pytest.raises(InputError, match="it has such a header already") as caught:
+        axera_header.wrap(io.BytesIO(once.getvalue()), io.BytesIO())
+    assert "vendor unwrap" in (caught.value.hint or "")

@@ -190,3 +190,56 @@ def test_the_command_line_ends_with_4_for_a_damaged_file(tmp_path: Path) -> None
     assert (done.returncode, done.stdout) == (4, "")
     assert f"error: {path}: the environment's CRC-32 is 0x" in done.stderr
     assert "hint: " in done.stderr
+
+
+@pytest.mark.parametrize("action", ["list", "verify", "header", "wrap", "env", "sparse", "pack"])
+def test_what_never_ends_is_not_read(tmp_path: Path, action: str) -> None:
+    """A link to /dev/zero was read until the memory was full."""
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    needed = {"to": str(tmp_path / "new")} if "to!" in ACTIONS[action][1] else {}
+    with pytest.raises(InputError, match="found a device or a pipe"):
+        vendor(action, str(tmp_path / "zero"), Options(**needed))  # type: ignore[arg-type]
+    assert [one.name for one in tmp_path.iterdir()] == ["zero"]
+
+
+@pytest.mark.parametrize(
+    ("action", "data", "words"),
+    [
+        ("wrap", b"", "the payload is empty"),
+        ("wrap", FILES["box.dtb"], "it has such a header already"),
+        ("pack", bytes(BLOCK + 1), "expected a multiple of 4096 bytes, found 4097"),
+        ("pack", b"", "expected an image, found an empty file"),
+    ],
+)
+def test_what_cannot_be_made_into_an_image_is_named(
+    tmp_path: Path, action: str, data: bytes, words: str
+) -> None:
+    path = tmp_path / "given"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=words) as caught:
+        vendor(action, str(path), Options(to=str(tmp_path / "new")))
+    assert str(caught.value.place) == str(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["given"]
+
+
+def test_a_directory_that_is_not_there_is_named_as_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "raw"
+    path.write_bytes(b"kernel")
+    with pytest.raises(HostError, match=r"new\.img cannot be made: there is no directory .*/nowhere"):
+        vendor("wrap", str(path), Options(to=str(tmp_path / "nowhere/new.img")))
+
+
+def test_make_takes_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--from: expected a directory") as caught:
+        vendor("make", str(tmp_path / "x.axp"), Options(source=str(made(tmp_path))))
+    assert str(caught.value.place) == str(tmp_path / "box.axp")
+
+
+def test_verify_tells_of_every_image_that_would_not_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(tmp_path, files={"box.dtb": bytes(5000), "u-boot_signed.bin": bytes(2_000_000)})
+    assert vendor("verify", str(path), Options()) is ExitStatus.PRODUCT
+    out = capsys.readouterr().out
+    assert "no  u-boot_signed.bin: 2000000 bytes, does not fit" in out
+    assert "no  box.dtb: expected AXERA! at byte 8" in out

@@ -187,7 +187,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         (
             "name: rootfs, size: 27648MiB",
             "name: rootfs, size: 29184MiB",
-            "partition 'opt' takes the rest of the disk, and that is 0 bytes",
+            "partition 'soc' ends 512MiB behind the disk of 29281MiB",
             "smaller",
         ),
         (
