@@ -12,6 +12,7 @@ from boardwright.errors import InputError
 from boardwright.flash.choose import agree
 from boardwright.flash.run import Done
 from boardwright.flash.source import Image
+from boardwright.image import names
 from boardwright.verbs.common import request, say
 
 
@@ -44,7 +45,13 @@ def image_path(root: Path, options: Options) -> Path:
     """``--image``, or that of ``out/<board>/``; of two, the one that need not be unpacked."""
     if options.image:
         return Path(options.image)
-    out = request(root, options.board, options.variant).out
+    asked = request(root, options.board, options.variant)
+    if names.has_no_table(asked.context.board):
+        raise InputError(
+            f"{asked.board_name} has no disk image: what its maker's boot chain needs is not ours to write",
+            hint="--to axdl: writes the maker's package with our root, invoke repartition the board that runs",
+        )
+    out = asked.out
     for pattern in ("*.img", "*.img.zst", "*.img.xz"):
         if images := sorted(out.glob(pattern)):
             return images[0]

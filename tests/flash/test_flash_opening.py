@@ -178,6 +178,15 @@ def test_nothing_but_the_chosen_file_and_our_own_record_is_opened_for_writing(
     assert programs == ({"subprocess.Popen xz"} if suffix else set())
 
 
+def test_a_board_whose_emmc_has_no_table_has_no_disk_image(capsys: pytest.CaptureFixture[str]) -> None:
+    from boardwright.verbs.flash import flash_image
+
+    assert flash_image(PROJECT, "maix-iv", "", "/nowhere", "", True, False, True) == 2
+    report = json.loads(capsys.readouterr().out)
+    assert (report["outcome"], report["error"].split(":")[0]) == ("refused", "maix-iv has no disk image")
+    assert "--to axdl:" in report["hint"]
+
+
 def test_refusals_have_a_status_and_are_json(tmp_path: Path) -> None:
     image, target = make(tmp_path, IMAGE), tmp_path / "card"
     target.write_bytes(b"mine")
