@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TextIO
@@ -33,11 +34,11 @@ class Progress:
         return step
 
     def _show(self, text: str, last: bool) -> None:
-        if self.live:
-            self.stream.write(f"\r\x1b[K{text}" + ("\n" if last else ""))
-        else:
-            self.stream.write(f"{text}\n")
-        self.stream.flush()
+        drawn = f"\r\x1b[K{text}" + ("\n" if last else "") if self.live else f"{text}\n"
+        # Nobody reads it any more: no reason to leave a card half written, and no fault of the card.
+        with contextlib.suppress(BrokenPipeError):
+            self.stream.write(drawn)
+            self.stream.flush()
 
 
 def line(phase: str, done: int, total: int, seconds: float) -> str:

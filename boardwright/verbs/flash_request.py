@@ -49,7 +49,7 @@ def image_path(root: Path, options: Options) -> Path:
     if names.has_no_table(asked.context.board):
         raise InputError(
             f"{asked.board_name} has no disk image: what its maker's boot chain needs is not ours to write",
-            hint="--to axdl: writes the maker's package with our root, invoke repartition the board that runs",
+            hint="--to axdl: writes the maker's package with our root, invoke repartition a board that runs",
         )
     out = asked.out
     for pattern in ("*.img", "*.img.zst", "*.img.xz"):

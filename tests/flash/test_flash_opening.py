@@ -208,6 +208,23 @@ def test_refusals_have_a_status_and_are_json(tmp_path: Path) -> None:
     assert "is damaged between bytes" in report["error"]
 
 
+def test_progress_that_nobody_reads_leaves_no_card_half_written(tmp_path: Path) -> None:
+    from boardwright.flash.progress import Progress
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    opened = medium.open_file(tmp_path / "card", len(IMAGE))
+    with open(writing, "w", closefd=True) as nobody:  # noqa: PTH123
+        progress = Progress(nobody)
+        progress.every = 0.0
+        try:
+            run.flash(find(make(tmp_path, IMAGE)), opened, Journal(tmp_path / "x.json", "x"), progress)
+        finally:
+            opened.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)  # for what is left in its buffer
+    assert holds((tmp_path / "card").read_bytes(), IMAGE)
+
+
 SLOW = """
 import boardwright.flash.medium as medium
 from boardwright.cli import _listen

@@ -29,6 +29,13 @@ PROMISES = {
     "EIO on reading": "faults:test_a_range_that_cannot_be_read_back_is_named",
     "silent corruption, once": "faults:test_a_block_that_was_corrupted_once_is_written_again",
     "silent corruption, for good": "faults:test_a_block_that_stays_corrupt_is_named",
+    "silent corruption, on a block device": "loop:"
+    "test_a_block_that_the_disk_kept_wrong_is_found_and_written_again",
+    "EIO of a block device": "loop:test_a_disk_that_cannot_read_part_of_it_is_read_twice_and_written_again",
+    "a block device that is full": "loop:test_a_disk_with_less_room_than_it_says",
+    "stale data in holes": "loop:test_it_is_written_and_no_stale_byte_is_left_between",
+    "bmaptool's maps": "source:test_a_map_that_bmaptool_made",
+    "a pipe that nobody reads": "opening:test_progress_that_nobody_reads_leaves_no_card_half_written",
     "stale data": "faults:test_stale_bytes_are_gone_where_a_partition_table_would_be_looked_for",
     "a card that lies about capacity": "faults:test_a_card_that_claims_more_than_it_holds",
     "image truncated": "source:test_an_image_shorter_than_its_map",

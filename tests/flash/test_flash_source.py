@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from flash_images import BLOCK, KIB, SPANS, Memory, block_map, content, found, holds, make
+from flash_images import BLOCK, KIB, SIZE, SPANS, Memory, block_map, content, found, holds, make
 
 from boardwright.errors import InputError, IntegrityError
 from boardwright.flash import run, source
@@ -100,6 +102,28 @@ def test_ranges_too_large_for_memory_are_hashed_before_any_is_written(
     with pytest.raises(IntegrityError, match="is damaged"):
         flash(path, medium)
     assert [(start, end) for start, end in medium.writes if any(medium.seen[start:end])] == []
+
+
+def test_a_map_that_bmaptool_made(tmp_path: Path) -> None:
+    """Ours are read by bmaptool in tests/sealed/test_bmap.py."""
+    tool = shutil.which("bmaptool")
+    if tool is None:
+        pytest.skip("bmaptool is not installed (Debian: bmap-tools)")
+    path, spans = tmp_path / "x.img", [(0, 256 * KIB), (1024 * KIB, 2560 * KIB)]
+    with path.open("wb") as file:
+        file.truncate(SIZE)
+        for start, end in spans:
+            file.seek(start)
+            file.write(IMAGE[start:end])
+    subprocess.run([tool, "-q", "create", "-o", tmp_path / "x.bmap", path], check=True)
+    image, medium = found(path), Memory()
+    assert image.bmap.mapped_bytes < SIZE
+    run.flash(image, medium, Journal(tmp_path / "x.json", "x"))
+    assert holds(medium.durable, path.read_bytes(), spans)
+    text = (tmp_path / "x.bmap").read_text()
+    (tmp_path / "x.bmap").write_text(text.replace("<BlockMap>", "<BlockMap> "))
+    with pytest.raises(IntegrityError, match="the block map was changed"):
+        found(path)
 
 
 def test_an_image_whose_last_block_is_short(tmp_path: Path) -> None:
