@@ -23,7 +23,7 @@ from boardwright.errors import BoardwrightError, InputError, Place, ProductError
 from boardwright.layout import consumers, loadscript
 from boardwright.layout.extents import PlacedPartition, Table
 from boardwright.layout.split import Pool, Split
-from boardwright.vendor import axera_package, axera_xml, ext4files, sparse, uboot_env, vermagic
+from boardwright.vendor import axdl_job, axera_package, axera_xml, ext4files, sparse, uboot_env, vermagic
 from boardwright.vendor.axera_package import Package
 from boardwright.vendor.axera_xml import Image, Kind
 from boardwright.vendor.ext4files import Tool, digest
@@ -83,6 +83,7 @@ def rebuild(package: Package, wish: Wish, target: Path, updates: Path, work: Pat
     _check_kernel(package, files, report)
     xml = _index(package, wish, files, work, report)
     axera_package.make_raw(target, xml, files, package.xml_name)
+    _check_flashable(target)
     _updates(package, xml, files, wish, updates, report)
     report.kept = list(dict.fromkeys(report.kept))
     return report
@@ -99,6 +100,7 @@ def _check(package: Package, wish: Wish) -> None:
             what = ", into which files of local.yaml go" if wanted in wish.files else ""
             listed = ", ".join(sorted(names))
             raise InputError(f"expected an image for partition {wanted}{what}, found {listed}", place=place)
+    axdl_job.table_record(consumers.axp(wish.table))
     kinds = {partition.name: partition.filesystem for partition in wish.table.partitions}
     for first, second in itertools.combinations(images, 2):
         both = f"{first.name} ({first.file}) and {second.name} ({second.file})"
@@ -110,6 +112,16 @@ def _check(package: Package, wish: Wish) -> None:
         # A partition that grows makes room; whether the new one is large enough is asked below.
         if "does not fit" not in bad.text:
             raise InputError(f"{bad.member}: {bad.text}", place=place)
+
+
+def _check_flashable(made: Path) -> None:
+    """The flash loader would take the new package; it is gone again when not. Raises ``InputError``."""
+    try:
+        with Package(made) as package:
+            axdl_job.prepare(package)
+    except BoardwrightError:
+        made.unlink()
+        raise
 
 
 def _soc(table: Table) -> PlacedPartition:

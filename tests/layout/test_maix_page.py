@@ -14,6 +14,7 @@ from boardwright.layout import consumers, drawing, maps, split_rules
 from boardwright.layout.models import MODELS, STEP
 from boardwright.layout.presets import PRESETS
 from boardwright.schema.units import Size
+from boardwright.vendor import ext4files
 from boardwright.verbs.layout import layout
 
 PAGE = (ROOT / "docs/maix-iv.md").read_text()
@@ -107,3 +108,11 @@ def test_more_partitions_than_the_kernel_numbers_are_said(
     (tmp_path / "cmdline").write_text(text)
     layout(ROOT, "maix-iv", "", False, str(tmp_path / "cmdline"))
     assert "before: wrong: 32 partitions, of which the kernel numbers 31" in capsys.readouterr().out
+
+
+def test_what_to_do_about_a_vendors_opt_that_is_too_large_is_the_programs() -> None:
+    opt = maps.planned(MAIX).table
+    assert opt is not None
+    partition = next(p for p in opt.partitions if p.name == "opt")
+    assert f"partition opt has {partition.size} bytes; the vendor's files need 1600000000" in PAGE
+    assert f"    hint: {ext4files.larger(partition, 1_600_000_000)}\n" in PAGE

@@ -396,3 +396,22 @@ def test_a_layout_without_soc_has_no_place_for_the_split(tmp_path: Path) -> None
     parts = tuple(p for p in table().partitions if p.name != "soc")
     with pytest.raises(InputError, match="expected a partition mounted at /soc"):
         case.rebuilt(table=Table(0, (), parts, "mmcblk0"))
+
+
+def test_a_table_that_the_flash_loader_has_no_room_for_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    case, wanted = Case(tmp_path), table()
+    more = [
+        PlacedPartition(f"{n}".ljust(31, "x"), wanted.size + n * MIB, MIB, 9 + n, "raw", "other", False)
+        for n in range(6)
+    ]
+    long = Table(wanted.size + 6 * MIB, (), (*wanted.partitions, *more), "mmcblk0")
+    with pytest.raises(InputError, match=r"the table takes \d{3} characters of bootargs, .* room for 271"):
+        case.rebuilt(table=long)
+    assert not case.axp.exists()
+
+
+def test_a_package_that_the_flash_loader_would_refuse_is_not_left(tmp_path: Path) -> None:
+    case = Case(tmp_path, files={"boot_signed.bin": headed(KERNEL), "fdl2_signed.bin": b""})
+    with pytest.raises(InputError, match=r"FDL: expected a file with bytes, found fdl2_signed\.bin"):
+        case.rebuilt()
+    assert not case.axp.exists()
