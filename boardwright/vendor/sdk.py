@@ -17,8 +17,8 @@ from boardwright.vendor import vermagic
 KERNEL = "kernel/linux"
 DEFCONFIG = "axera_AX650A_pipro_box_defconfig"
 DEVICE_TREE = "axera/AX650_pipro_box.dtb"
-_TARBALL = re.compile(r"linux-\d+\.\d+\.\d+\.tar\.(?:xz|gz|bz2)")
-_TREE = re.compile(r"linux-\d+\.\d+\.\d+")
+_TARBALL = re.compile(r"linux-(\d+\.\d+\.\d+)\.tar\.(?:xz|gz|bz2)")
+_TREE = re.compile(r"linux-(\d+\.\d+\.\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,10 @@ def find(directory: Path) -> Sdk:
     tarballs = [kernel / n for n in names if _TARBALL.fullmatch(n)]
     patches = tuple(kernel / n for n in names if n.endswith(".patch"))
     if len(trees) == 1:
-        found = Sdk(trees[0], (), _modules(directory, trees[0]))
+        # A link is followed: the step's key must be that of the tree.
+        found = Sdk(trees[0].resolve(), (), _modules(directory, trees[0].resolve()))
         _check_tree(found.source)
+        _check_version(trees[0], found.modules)
         return found
     if trees or len(tarballs) != 1:
         raise InputError(
@@ -58,13 +60,26 @@ def find(directory: Path) -> Sdk:
             f"expected the vendor's patch beside {tarballs[0].name}, found none: it brings the AX650",
             place=Place(str(kernel)),
         )
-    return Sdk(tarballs[0], patches, _modules(directory, kernel))
+    found = Sdk(tarballs[0], patches, _modules(directory, kernel))
+    _check_version(tarballs[0], found.modules)
+    return found
 
 
 def _check_tree(tree: Path) -> None:
     config = tree / "arch/arm64/configs" / DEFCONFIG
     if not config.is_file():
         raise InputError("expected the board's configuration, found none", place=Place(str(config)))
+
+
+def _check_version(source: Path, modules: tuple[vermagic.Module, ...]) -> None:
+    """Before anything is compiled: a kernel of another version takes none of the modules."""
+    match = _TARBALL.fullmatch(source.name) or _TREE.fullmatch(source.name)
+    release = modules[0].release
+    if match and not re.match(rf"{re.escape(match[1])}(?!\d)", release):
+        raise InputError(
+            f"expected the kernel of the closed modules, {release}, found {match[1]}",
+            place=Place(str(source)),
+        )
 
 
 def _modules(directory: Path, without: Path) -> tuple[vermagic.Module, ...]:

@@ -65,8 +65,8 @@ def read(data: bytes, name: str) -> Module:
 
 
 def read_all(directory: Path) -> list[Module]:
-    """Every ``*.ko`` below a directory, sorted by name. Raises ``InputError`` when there is none."""
-    paths = sorted(directory.rglob("*.ko"))
+    """Every file ``*.ko`` below a directory, sorted by name. Raises ``InputError`` when there is none."""
+    paths = sorted(path for path in directory.rglob("*.ko") if path.is_file())
     if not paths:
         raise InputError("expected kernel modules (*.ko), found none", place=Place(str(directory)))
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,8 @@ def test_modules_that_a_build_left_in_the_tree_are_not_the_closed_ones(tmp_path:
     ((*TARBALL, "kernel/linux/linux-5.15.74.tar.gz"), module(MAGIC), "found 0 and 2"),
     (TREE, None, "expected kernel modules"),
     (TARBALL, b"no ELF", "expected a 64-bit little-endian ELF file"),
+    (TREE, module(MAGIC.replace("73", "7")), "kernel of the closed modules, 5.15.7, found 5.15.73"),
+    (TARBALL, module(MAGIC.replace("5.15.73", "6.1.1")), "modules, 6.1.1, found 5.15.73"),
 ])  # fmt: skip
 def test_what_is_missing_is_named(
     tmp_path: Path, files: tuple[str, ...], ko: bytes | None, said: str
@@ -66,3 +69,21 @@ def test_what_is_missing_is_named(
     with pytest.raises(InputError) as caught:
         sdk.find(laid_out(tmp_path, *files, ko=ko))
     assert said in caught.value.message
+
+
+def test_only_files_are_modules(tmp_path: Path) -> None:
+    """Links to nothing, directories and pipes in a tree of somebody's: a pipe was waited for, for ever."""
+    laid_out(tmp_path, *TREE, ko=module(MAGIC))
+    (tmp_path / "msp/gone.ko").symlink_to("nowhere")
+    (tmp_path / "msp/endless.ko").symlink_to("/dev/zero")
+    (tmp_path / "msp/directory.ko").mkdir()
+    os.mkfifo(tmp_path / "msp/pipe.ko")
+    assert len(sdk.find(tmp_path).modules) == 1
+
+
+def test_a_tree_that_is_a_link_is_followed(tmp_path: Path) -> None:
+    laid_out(tmp_path, *TREE, ko=module(MAGIC))
+    link = tmp_path / "kernel/linux/linux-5.15.73"
+    link.rename(tmp_path / "elsewhere")
+    link.symlink_to(tmp_path / "elsewhere")
+    assert sdk.find(tmp_path).source == tmp_path / "elsewhere"
