@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from board_shell import loop_disk
 from fake_sysfs import MIB, Host
 from flash_images import KIB, content, holds, make
 
@@ -176,6 +182,77 @@ def test_nothing_but_the_chosen_file_and_our_own_record_is_opened_for_writing(
     assert {Path(path).parent for path in opened - {str(target), os.devnull}} == {records}
     programs = {line for line in seen if line.startswith("subprocess.Popen")}
     assert programs == ({"subprocess.Popen xz"} if suffix else set())
+
+
+@pytest.mark.parametrize("suffix", ["", ".zst"])
+def test_the_kernel_saw_nothing_but_the_chosen_disk_opened_for_writing(tmp_path: Path, suffix: str) -> None:
+    """The unpacking program is watched too."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    image, log = make(tmp_path, IMAGE, suffix), tmp_path / "log"
+    watch = ["strace", "-f", "-qq", "-s", "4096", "-e", "trace=open,openat,openat2,creat", "-o", str(log)]
+    if subprocess.run([*watch, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no process may be traced here")
+    variables = {"BOARDWRIGHT_CACHE": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    with loop_disk(tmp_path / "backing", 8 * MIB) as disk, typed(f"{disk.name}\n") as terminal:
+        done = subprocess.run(
+            [*watch, *command(str(disk), str(image), "no")],
+            env={**os.environ, **variables},
+            stdin=terminal, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert holds((tmp_path / "backing").read_bytes(), IMAGE)
+    lines = [
+        line for line in log.read_text().splitlines() if re.search("O_WRONLY|O_RDWR|O_CREAT|creat", line)
+    ]
+    paths = [Path(found[1]) for line in lines if (found := re.search(r'"([^"]+)".* = \d', line))]
+    assert paths.count(disk) == 1
+    rest = {path.parent for path in paths if path not in (disk, Path(os.devnull))}
+    assert rest == {tmp_path / "cache/flash"}
+
+
+@contextlib.contextmanager
+def typed(answer: str) -> Iterator[int]:
+    """A terminal at which somebody typed."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer.encode())
+        yield theirs
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.parametrize(("answer", "status"), [("card\n", 0), ("yes\n", 2), ("\x04", 2)])
+def test_at_a_terminal_what_is_lost_is_shown_and_its_name_typed(
+    tmp_path: Path, answer: str, status: int
+) -> None:
+    image, target = make(tmp_path, IMAGE), tmp_path / "card"
+    target.write_bytes(b"mine")
+    with typed(answer) as terminal:
+        done = subprocess.run(
+            command(str(target), str(image), "no"),
+            env={**os.environ, "BOARDWRIGHT_CACHE": str(tmp_path / "cache")},
+            stdin=terminal, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (status, status), done.stderr
+    assert f"{target} will be overwritten with" in done.stderr
+    assert "Type its name, card, to go on: " in done.stderr
+    assert holds(target.read_bytes(), IMAGE) if status == 0 else target.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "said"),
+    [
+        (310_000_000, 15.5, "writing: 310 of 620 MB, 20.0 MB/s, 15.5 s left"),
+        (0, 1.0, "writing: 0 of 620 MB, 0.0 MB/s"),
+        (620_000_000, 31.0, "writing: 620 of 620 MB, 20.0 MB/s"),
+    ],
+)
+def test_progress_tells_rate_and_time_left(done: int, seconds: float, said: str) -> None:
+    from boardwright.flash.progress import line
+
+    assert line("writing", done, 620_000_000, seconds) == said
 
 
 def test_a_board_whose_emmc_has_no_table_has_no_disk_image(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,6 +45,8 @@ PROMISES = {
     "short writes": "short:test_a_disk_that_takes_a_little_at_a_time",
     "a full medium": "short:test_a_medium_that_is_full",
     "Ctrl-C": "opening:test_ctrl_c_ends_at_once_and_the_next_run_goes_on",
+    "only the chosen disk is opened for writing, as the kernel saw it": "opening:"
+    "test_the_kernel_saw_nothing_but_the_chosen_disk_opened_for_writing",
     "only the chosen file is written": "opening:"
     "test_nothing_but_the_chosen_file_and_our_own_record_is_opened_for_writing",
 }
