@@ -48,9 +48,10 @@ def test_power_cut_at_every_write_and_resumed(
     image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write, "_KEEP", 256 * KIB)
+    monkeypatch.setattr(write, "_KEEP_SECONDS", 0.0)
     counted = Memory()
     flash(image, counted, tmp_path)
-    resumed, saved = 0, 0
+    resumed, saved, midway = 0, 0, 0
     for cut in range(len(counted.writes)):
         medium = Memory()
         medium.cut = cut
@@ -59,13 +60,16 @@ def test_power_cut_at_every_write_and_resumed(
         if cut:  # before the first write the old content is whole
             bootable = any(medium.durable[:4096]) and medium.durable[:4096] == IMAGE[:4096]
             assert not bootable or holds(medium.durable, IMAGE), cut
+        (record := Journal(tmp_path / "state/x.json", "image")).load()
+        midway += 0 < record.done < len(SPANS)
         again = Memory(old=bytes(medium.durable))
         done = flash(image, again, tmp_path)
         assert holds(again.durable, IMAGE), cut
         resumed += done.resumed
         saved += len(counted.writes) - len(again.writes)
     assert resumed >= len(counted.writes) - 4
-    assert saved > len(counted.writes)
+    assert saved > 3 * len(counted.writes)
+    assert midway > 3
 
 
 def test_the_first_block_is_the_last_write(image: Image, tmp_path: Path) -> None:
@@ -122,6 +126,7 @@ def test_a_card_changed_elsewhere_while_a_flash_waited_to_go_on(
     image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write, "_KEEP", 256 * KIB)
+    monkeypatch.setattr(write, "_KEEP_SECONDS", 0.0)
     medium = Memory()
     medium.cut = 12
     with pytest.raises(PowerCut):

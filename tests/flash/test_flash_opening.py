@@ -315,7 +315,7 @@ def write(self, offset, data):
         time.sleep(60)
 medium.Opened.write = write
 import boardwright.flash.write
-boardwright.flash.write._KEEP = 65536
+boardwright.flash.write._KEEP, boardwright.flash.write._KEEP_SECONDS = 65536, 0.0
 """
 
 
