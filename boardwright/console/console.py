@@ -36,7 +36,9 @@ from boardwright.console.watch import Watch
 _QUIET = 1.0
 """Seconds without a byte before a prompt is believed: getty flushes what is typed while it starts."""
 _PROMPT_QUIET = 0.3
-"""The same for a shell's prompt: nobody flushes there, and what is typed is believed only when it came back."""
+"""The same for a shell's prompt: nobody flushes there, and what is typed counts only when it came back."""
+_LEAST_WAIT = 0.01
+"""Seconds; a difference of two times may be so small that waiting for it does not move a clock."""
 _NUDGE = 10.0
 """Seconds of quiet after which a board that runs its kernel is sent an Enter."""
 _ROOT_WAIT = 40.0
@@ -139,7 +141,8 @@ class Console:
     def _until_quiet(self) -> float:
         """Seconds to the next moment at which :meth:`_at_rest` can change, if nothing comes."""
         quiet = self.channel.quiet_for
-        return next((limit - quiet for limit in (_PROMPT_QUIET, _QUIET) if quiet < limit), _QUIET)
+        wait = next((limit - quiet for limit in (_PROMPT_QUIET, _QUIET) if quiet < limit), _QUIET)
+        return max(wait, _LEAST_WAIT)
 
     def _at_rest(self) -> bool:
         """Whether the board has been quiet for so long that it may be waiting for us."""

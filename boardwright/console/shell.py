@@ -56,8 +56,8 @@ FUNCTIONS = (
     'bw() { bw_try "$1" "$2" "$3" bw_p; }',
     'bwc() { bw_try "$1" "$2" "$3" bw_c; }',
 )
-"""Short, because a line must arrive whole to be accepted, and on a bad cable long lines never do. Programs are
-what costs time, a tenth of a second each on an emulated board: four for a command, beside its own."""
+"""Short, because a line must arrive whole to be accepted, and on a bad cable long lines never do.
+Programs are what costs time, a tenth of a second each on an emulated board: four for a command of ours."""
 
 PIECE = "_p() { [ ${#c} = $1 ]&&c=$c$2;echo =${#c}; }"
 PIECE_LENGTH = 14
