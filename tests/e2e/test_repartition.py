@@ -39,9 +39,9 @@ class Cut(medium.Medium):
     def write(self, offset, data):
         super().write(offset, data)
         event()
-    def sync(self):
-        event()
+    def sync(self):  # cut before it is what a cut after the last write is
         super().sync()
+        event()
 main.Medium = Cut
 status = main.main(sys.argv[2:])
 print("CUT-COUNT", count, "STATUS", status, "CUT-END", flush=True)
