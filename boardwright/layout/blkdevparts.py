@@ -279,4 +279,7 @@ def _position_faults(disk: Disk, partitions: Sequence[Partition]) -> Iterator[La
 def _how_much(partitions: Sequence[Partition], number: int, over: int) -> str:
     """What to do about a layout that is too long: how much all of it takes too much."""
     over += sum(int(p.size) for p in partitions[number:] if p.size != "rest")
-    return f"make partitions {Size(over)} smaller in all, or use `size: rest` for the last one"
+    if (last := partitions[-1]).size != "rest":
+        return f"make partitions {Size(over)} smaller in all, or use `size: rest` for the last one"
+    least = SMALLEST.get(last.filesystem, 0)
+    return f"make partitions {Size(over + least)} smaller in all, which leaves {Size(least)} to {last.name!r}"
