@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -49,12 +50,22 @@ class Progress:
 
     def _work(self) -> None:
         while not self._end.wait(self._every):
-            text = plain(self._look())
+            text = plain(self._look())[: self._width()]
             if text and text != self._last:
                 with self._lock:
                     self._last = text
                     self._stream.write(f"\r\x1b[2K{text}" if self._terminal else f"{text}\n")
                     self._stream.flush()
+
+    def _width(self) -> int:
+        """A line that a narrow terminal breaks in two could not be taken back."""
+        if not self._terminal:
+            return _WIDEST
+        try:
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        except OSError:
+            return _WIDEST
+        return min(columns - 1, _WIDEST) if columns > 1 else _WIDEST
 
     def _clear(self) -> None:
         if self._terminal and self._last:

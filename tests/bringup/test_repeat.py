@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import select
+import struct
+import termios
 import threading
 
 import pytest
@@ -124,3 +130,13 @@ def test_progress_shows_what_changes_and_keeps_lines_whole() -> None:
 def test_progress_is_one_line_of_a_terminals_width() -> None:
     assert plain("a\x1b]0;x\x07\nb" + "c" * 500).isprintable()
     assert len(plain("c" * 500)) == 100
+
+
+def test_progress_is_one_line_of_a_narrow_terminal_too() -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    with os.fdopen(theirs, "w") as stream, Progress(lambda: "c" * 100, stream, every=0.01):
+        assert select.select([ours], [], [], 10)[0]
+        shown = os.read(ours, 4096)
+    os.close(ours)
+    assert shown.removeprefix(b"\r\x1b[2K") == b"c" * 39
