@@ -221,9 +221,16 @@ def test_a_vendors_package_becomes_one_with_our_root_split_and_layout(built: Bui
         root = tmp_path / "root.back"
         with root.open("xb") as file:
             sparse.unpack(io.BytesIO(package.read("rootfs_sparse.ext4", 2**31)), file)
-        assert root.read_bytes() == (built.out / "rootfs.img").read_bytes()
         variables = uboot_env.parse(package.read("env.bin", 2**20)).variables
         rest = {p.name: p.size for p in package.project.table.partitions}
+    # The vendor's kernel boots there: our root, without the modules of ours.
+    release = built.manifest["kernel"]["release"]
+    shutil.copy(built.out / "rootfs.img", tmp_path / "root.emulated")
+    for name, there in (("root.back", False), ("root.emulated", True)):
+        modules = sealed(built.tools_root, tmp_path, "debugfs", "-R", "ls -p /usr/lib/modules", name)
+        assert (release in modules) is there
+        found = sealed(built.tools_root, tmp_path, "debugfs", "-R", "cat /etc/fw_env.config", name)
+        assert "/dev/mmcblk0p3 0x0 0x20000" in found
     assert variables["bootargs"] == built.manifest["boot"]["bootargs"]
     assert rest["opt"] == 2**20  # KiB: of the shipped four GiB three went to the root
     assert rest["rootfs"] == 27 * 2**20
