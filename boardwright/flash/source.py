@@ -9,17 +9,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import subprocess
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 from boardwright.errors import HostError, InputError, IntegrityError, Place
+from boardwright.flash.tasks import Task
 from boardwright.image.bmap import Bmap, Range, read
 
 PIECE = 4 * 2**20
 """Bytes that are held at once; the maps of boardwright have no larger range."""
 _PROGRAMS = {".zst": ("zstd", "-dcq", "--long=31"), ".xz": ("xz", "-dcq")}
+HASHED = 2
+"""Pieces that are being hashed while the next is read."""
 _PROBED = 8
 """Ranges looked at to tell a damaged image from the map of another one."""
 
@@ -83,10 +87,17 @@ def pieces(image: Image, allocate: Allocate, wanted: frozenset[int] | None = Non
     large = [n for n, part in enumerate(image.bmap.ranges) if _length(image, part) > PIECE]
     if large and (wanted is None or wanted & set(large)):
         _check_first(image)
+    hashing: deque[_Hashing] = deque()
     with _opened(image) as stream:
-        for index, part in enumerate(image.bmap.ranges):
-            if wanted is None or index in wanted:
-                yield from _range(image, stream, index, part, allocate)
+        for index in range(len(image.bmap.ranges)):
+            if wanted is not None and index not in wanted:
+                continue
+            for piece in _range(image, stream, index, allocate):
+                hashing.append(piece)
+                if len(hashing) > HASHED:
+                    yield _checked(image, hashing.popleft())
+        while hashing:
+            yield _checked(image, hashing.popleft())
         if image.streamed and wanted is None:
             stream.end(image.bmap.image_size)
 
@@ -97,21 +108,44 @@ def check_start(image: Image) -> None:
         pass
 
 
-def _range(image: Image, stream: _Stream, index: int, part: Range, allocate: Allocate) -> Iterator[Piece]:
+@dataclass(frozen=True, slots=True)
+class _Hashing:
+    """A piece that was read; its bytes are being added to the ``digest`` of its range by ``task``."""
+
+    piece: Piece
+    digest: hashlib._Hash
+    task: Task | None
+
+
+def _range(image: Image, stream: _Stream, index: int, allocate: Allocate) -> Iterator[_Hashing]:
+    part = image.bmap.ranges[index]
     start, end = image.bmap.span(part)
-    digest = hashlib.sha256()
-    zeros = is_zero(part, end - start)
-    if zeros and not image.streamed:
-        yield Piece(index, start, end, None)
+    digest, task = hashlib.sha256(), None
+    if is_zero(part, end - start) and not image.streamed:
+        yield _Hashing(Piece(index, start, end, None), digest, None)
         return
     for position in range(start, end, PIECE):
         stop = min(end, position + PIECE)
         data = allocate(stop - position)
         stream.read_at(position, data)
-        digest.update(data)
-        if stop == end and digest.hexdigest() != part.sha256:
-            raise _differs(image, stream, index, digest.hexdigest())
-        yield Piece(index, position, stop, data)
+        task = Task("hash", _add, digest, data, task)
+        yield _Hashing(Piece(index, position, stop, data), digest, task)
+
+
+def _add(digest: hashlib._Hash, data: memoryview, before: Task | None) -> None:
+    if before:
+        before.wait()
+    digest.update(data)
+
+
+def _checked(image: Image, hashing: _Hashing) -> Piece:
+    """The piece, when the range it ends is right."""
+    piece, part = hashing.piece, image.bmap.ranges[hashing.piece.index]
+    if hashing.task:
+        hashing.task.wait()
+        if piece.end == image.bmap.span(part)[1] and (found := hashing.digest.hexdigest()) != part.sha256:
+            raise _differs(image, piece.index, found)
+    return piece
 
 
 def is_zero(part: Range, length: int) -> bool:
@@ -139,7 +173,7 @@ def _check_first(image: Image) -> None:
         for index, part in enumerate(image.bmap.ranges):
             found = _hashed(image, stream, part, memory)
             if found != part.sha256:
-                raise _differs(image, stream, index, found)
+                raise _differs(image, index, found)
 
 
 def _hashed(image: Image, stream: _Stream, part: Range, memory: memoryview) -> str:
@@ -151,19 +185,21 @@ def _hashed(image: Image, stream: _Stream, part: Range, memory: memoryview) -> s
     return digest.hexdigest()
 
 
-def _differs(image: Image, stream: _Stream, index: int, found: str) -> IntegrityError:
+def _differs(image: Image, index: int, found: str) -> IntegrityError:
     """A damaged image differs in one place, another image in nearly all that hold data."""
-    memory, ranges = memoryview(bytearray(PIECE)), image.bmap.ranges
-    part = ranges[index]
+    part = image.bmap.ranges[index]
     start, end = image.bmap.span(part)
-    following = [r for r in ranges[index + 1 :] if not is_zero(r, _length(image, r))][:_PROBED]
-    wrong = sum(_hashed(image, stream, other, memory) != other.sha256 for other in following)
-    if index == 0 and wrong * 2 >= len(following):
-        return IntegrityError(
-            f"the block map belongs to another image than {image.path}: its first range and {wrong} of the "
-            f"{len(following)} after it differ",
-            hint="image and map come from one build; take both from there",
-        )
+    if index == 0:
+        memory = memoryview(bytearray(PIECE))
+        following = [r for r in image.bmap.ranges[1:] if not is_zero(r, _length(image, r))][:_PROBED]
+        with _opened(image) as stream:
+            wrong = sum(_hashed(image, stream, other, memory) != other.sha256 for other in following)
+        if wrong * 2 >= len(following):
+            return IntegrityError(
+                f"the block map belongs to another image than {image.path}: its first range and {wrong} of "
+                f"the {len(following)} after it differ",
+                hint="image and map come from one build; take both from there",
+            )
     return IntegrityError(
         f"{image.path} is damaged between bytes {start} and {end}: "
         f"expected SHA-256 {part.sha256}, found {found}",

@@ -1,6 +1,6 @@
 """Put an image on a medium: mapped ranges only, and the first mebibyte last.
 
-One thread unpacks and hashes, two write, so that the disk always has a request before it, and one tells it to
+One thread reads, some hash, some write, so that the disk always has a request before it, and one tells it to
 keep what was written while more is written. What boot ROMs and partition scanners look at first stays
 zero until everything else is there, so a write that was cut off never looks bootable.
 """
@@ -26,9 +26,9 @@ from boardwright.flash.tasks import Task
 HEAD = 2**20
 """Holds the partition table and, at sector 64, the first stage of Rockchip's boot ROM."""
 FIRST = 4096
-BUFFERS = 5
-DEPTH = 2
+DEPTH = 3
 """Writes under way at once."""
+BUFFERS = DEPTH + source.HASHED + 2
 _KEEP = 64 * 2**20
 _KEEP_SECONDS = 1.0
 """Bytes and time at least between two entries of the journal, each of which costs the disk a sync."""
