@@ -97,9 +97,13 @@ def _check(package: Package, wish: Wish) -> None:
     needed = [wish.table.holding(contents).name for contents in ("uboot", "kernel", "dtb", "atf", "rootfs")]
     for wanted in [*needed, _soc(wish.table).name, *wish.files]:
         if wanted not in names:
-            what = ", into which files of local.yaml go" if wanted in wish.files else ""
-            listed = ", ".join(sorted(names))
-            raise InputError(f"expected an image for partition {wanted}{what}, found {listed}", place=place)
+            holds = wanted in wish.files
+            what = ", into which models of local.yaml go" if holds else ""
+            raise InputError(
+                f"expected an image for partition {wanted}{what}, found {', '.join(sorted(names))}",
+                place=place,
+                hint="leave `models` out, and copy them there on the running board" if holds else None,
+            )
     axdl_job.table_record(consumers.axp(wish.table))
     kinds = {partition.name: partition.filesystem for partition in wish.table.partitions}
     for first, second in itertools.combinations(images, 2):

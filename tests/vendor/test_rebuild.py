@@ -387,8 +387,9 @@ def test_models_for_which_there_is_no_room_are_refused_with_both_numbers(tmp_pat
 
 def test_models_for_a_partition_that_the_package_has_no_image_of_are_refused(tmp_path: Path) -> None:
     case = Case(tmp_path, without="opt")
-    with pytest.raises(InputError, match=r"for partition opt, into which files of local\.yaml go, found atf"):
+    with pytest.raises(InputError, match=r"opt, into which models of local\.yaml go, found atf") as caught:
         case.rebuilt(files=files_of(tmp_path, {"models/m": b"1"}))
+    assert "copy them there" in (caught.value.hint or "")
 
 
 def test_a_layout_without_soc_has_no_place_for_the_split(tmp_path: Path) -> None:
