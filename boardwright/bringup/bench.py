@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,7 @@ class Options:
     of all runs. ``connect``: for any target but ``qemu`` and ``replay``, the cable to a board that it
     switches on; what it enters into the stack is closed after the run. ``evidence``: when it is not the
     target's own. ``strategy``: what is done on the way to the shell; ``cycle`` switches the board off and on
-    for it.
+    for it. ``clock``: seconds, as that cable's board counts them.
     """
 
     target: str = "qemu"
@@ -50,6 +51,7 @@ class Options:
     evidence: Evidence | None = None
     strategy: Strategy = field(default_factory=Strategy)
     cycle: Callable[[], None] | None = None
+    clock: Callable[[], float] = time.monotonic
 
 
 class Bench:
@@ -136,7 +138,8 @@ class Bench:
             self._console = Console(played, transcript=transcript, clock=played.clock, **keywords)
         elif options.connect is not None:
             self._digest.start()
-            self._console = Console(options.connect(self._open), transcript=transcript, **keywords)
+            port = options.connect(self._open)
+            self._console = Console(port, transcript=transcript, clock=options.clock, **keywords)
         elif options.target != "qemu":
             raise InputError(f"target {options.target!r} has no board to connect to")
         else:

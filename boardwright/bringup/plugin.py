@@ -140,6 +140,10 @@ class Session:
         if report.when == "call" or (report.when == "setup" and not report.passed):
             outcome, detail, hint = judge(call.excinfo)
             found = item.stash.get(_CHECK, Check())
+            state = getattr(call.excinfo.value, "state", "") if call.excinfo is not None else ""
+            if state:  # what a console's error is called (docs/console.md)
+                found.measure("state", state, "shell")
+                found.headline()
             result = CheckResult(
                 title(item), outcome, found.evidence or self.bench.evidence, item.stash[_SECONDS],
                 tuple(found.measurements), detail, hint, tuple(found.lines),

@@ -47,6 +47,10 @@ class Script:
     hanging: frozenset[str] = frozenset()
     """Commands that do not end until Ctrl-C."""
     echo: bool = True
+    echo_loses: int = 0
+    """Every so many echoed characters one is not echoed; 0: none is lost."""
+    newline: str = "\r\n"
+    """What the board's line driver makes of a line feed."""
     escapes: bool = False
     """Bracketed paste, colours and a cursor report around prompts, as bash and systemd send them."""
     login_flush: bool = False
@@ -74,7 +78,7 @@ class ScriptedBoard:
         self._put, self._can_put = "", False
         self._number, self._result = -1, Result("", 0)
         self._flush_left = 1 if script.login_flush else 0
-        self._echo = script.echo
+        self._echo, self._echoed = script.echo, 0
         self._chatter = itertools.cycle(script.chatter)
         self._window = (0.0, 0.0)
         self._loader: SimulatedLoader | None = None
@@ -171,7 +175,7 @@ class ScriptedBoard:
 
     def _say(self, text: str, at: float | None = None) -> None:
         when = self._last if at is None else at
-        heapq.heappush(self._queue, (when, next(self._order), text.replace("\n", "\r\n")))
+        heapq.heappush(self._queue, (when, next(self._order), text.replace("\n", self._script.newline)))
 
     def _key(self, key: str) -> None:
         if key in "\r\n":
@@ -195,7 +199,9 @@ class ScriptedBoard:
                 self._flush_left, self._typed = 0, ""  # getty flushes what was typed so far
             self._typed += key
             if self._echo and self._state != "password":
-                self._say(key)
+                self._echoed += 1
+                if not self._script.echo_loses or self._echoed % self._script.echo_loses:
+                    self._say(key)
 
     def _open_session(self, at: float | None = None) -> None:
         self._typed = ""

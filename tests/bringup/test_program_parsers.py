@@ -371,6 +371,7 @@ def test_systemd_analyze() -> None:
 def test_boot_stages() -> None:
     found = boot_time.stages({"kernel": 7.0, "spl": 1.0, "u-boot": 3.0, "systemd": 9.5}, 21.0)
     assert found == [("power-on", 1.0), ("spl", 2.0), ("u-boot", 4.0), ("kernel", 2.5), ("systemd", 11.5)]
+    assert boot_time.stages({}, 2.0) == [("power-on", 2.0)]  # the board was up before us
 
 
 def test_the_loader_of_the_card() -> None:

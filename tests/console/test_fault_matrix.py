@@ -11,15 +11,16 @@ from boardwright.console import bootscript
 from boardwright.console.console import Console
 from boardwright.console.errors import BoardFailed, ConsoleError
 from boardwright.console.simulator import Script
+from boardwright.console.strategy import Strategy, to_shell
 from boardwright.errors import ExitStatus, InputError
 
 LAB = {"port lost", "garbled", "console unusable", "slow", "wrong baud", "off", "login refused"}
 
 
-def outcome(board: Console, script: Script) -> BoardFailed | ConsoleError | None:
+def outcome(board: Console, script: Script, strategy: Strategy) -> BoardFailed | ConsoleError | None:
     """The error that ended boot or commands; else the answers were the board's own, each of them."""
     try:
-        board.boot(3600)
+        to_shell(board, 3600, strategy)
         answers = {command: board.run(command, 300) for command in script.answers}
     except (BoardFailed, ConsoleError) as error:
         return error
@@ -29,10 +30,10 @@ def outcome(board: Console, script: Script) -> BoardFailed | ConsoleError | None
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_outcome(path: Path, name: str) -> None:
+def test_outcome(path: Path, name: str, tmp_path: Path) -> None:
     script, case = bootscript.load(path), CASES[name]
-    with console(script, case) as board:
-        error = outcome(board, script)
+    with console(script, case, root=tmp_path) as board:
+        error = outcome(board, case.change(script), case.strategy)
         state = SHELL if error is None else error.state
         assert state in case.expected, error
         if error is not None:

@@ -66,8 +66,14 @@ def systemd(text: bytes | str) -> Startup:
 
 
 def stages(milestones: Mapping[str, float], shell: float) -> list[tuple[str, float]]:
-    """Each milestone with the seconds until the next one, and to the ``shell`` (seconds since power-on)."""
+    """Each milestone with the seconds until the next one, and to the ``shell`` (seconds since power-on).
+
+    A board that was up already has passed none.
+    """
     times = sorted(milestones.items(), key=lambda item: item[1])
+    if not times:
+        return [("power-on", shell)]
     ends = [at for _, at in times[1:]] + [shell]
-    before = [("power-on", times[0][1])] if times else [("power-on", shell)]
-    return before + [(name, max(end - at, 0.0)) for (name, at), end in zip(times, ends, strict=True)]
+    return [("power-on", times[0][1])] + [
+        (name, max(end - at, 0.0)) for (name, at), end in zip(times, ends, strict=True)
+    ]
