@@ -157,13 +157,16 @@ def test_a_run_that_did_not_pass_keeps_its_transcript(
     assert "Booting Linux" not in write(tmp_path, "last", "rock5b", str(tmp_path / "good.html")).read_text()
 
 
-def test_a_run_that_was_interrupted_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", ['def test_first() -> None:\n    """passes"""\n\n\n', ""])
+def test_a_run_that_was_interrupted_is_no_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """Ctrl-C also comes in the first check, during the boot."""
     monkeypatch.setenv("BOARDWRIGHT_CACHE", str(tmp_path / "cache"))
     checks = tmp_path / "checks"
     checks.mkdir()
-    (checks / "test_person.py").write_text(
-        'def test_first() -> None:\n    """passes"""\n\n\n'
-        'def test_then() -> None:\n    """interrupted"""\n    raise KeyboardInterrupt\n'
+    (checks / f"test_person_{len(before)}.py").write_text(
+        f'{before}def test_then() -> None:\n    """interrupted"""\n    raise KeyboardInterrupt\n'
     )
     options = Options(target="replay", recording=DATA / "good.cast", tests=checks, history=history_file())
     status = bringup(None, BOARD, MANIFEST, Path("/nowhere"), tmp_path, options, Plan(times=5))
