@@ -73,8 +73,8 @@ def clear_head(image: Image, medium: Medium, tail: bool = False) -> None:
 
 
 def _forget_gaps(image: Image, medium: Medium) -> None:
-    """What the map leaves out may hold anything, but the maps of other tools leave out zeros that matter."""
-    if not isinstance(medium, Forgetting):
+    """The maps of other tools leave out zeros that matter."""
+    if image.bmap.whole or not isinstance(medium, Forgetting):
         return
     start = HEAD
     for first, end in [*map(image.bmap.span, image.bmap.ranges), (image.bmap.image_size, 0)]:

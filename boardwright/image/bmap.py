@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 CHUNK = 2**20
+_OURS = b"all others may hold anything"
+"""In the comment at the head of our maps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Bmap:
-    """What to write: every block of ``ranges``, in order; the rest of the disk may hold anything."""
+    """What to write: every block of ``ranges``, in order."""
 
     image_size: int
     block_size: int
     ranges: tuple[Range, ...]
+    whole: bool = False
+    """Zeros that matter are ranges too, so the rest may hold anything: ours are made from the layout.
+    bmaptool makes its own from the holes of a file, which a file system may rely on."""
 
     def span(self, part: Range) -> tuple[int, int]:
         """Start and end of a range in bytes; the last block of an image may be short."""
@@ -52,7 +57,9 @@ def read(path: Path) -> Bmap:
     raw = path.read_bytes()
     try:
         root = _parsed(raw)
-        bmap = Bmap(_number(root, "ImageSize"), _number(root, "BlockSize"), tuple(_ranges(root)))
+        bmap = Bmap(
+            _number(root, "ImageSize"), _number(root, "BlockSize"), tuple(_ranges(root)), _OURS in raw
+        )
         _check_consistent(bmap, root)
     except ValueError as error:
         raise IntegrityError(f"no usable block map: {error}", place=Place(str(path))) from error

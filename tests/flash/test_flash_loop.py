@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import shutil
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from board_shell import loop_disk
-from flash_images import SIZE, SPANS, content, found, holds, make
+from flash_images import KIB, SIZE, SPANS, content, found, holds, make
 
 from boardwright.errors import HostError, InputError
-from boardwright.flash import devices, medium, run
+from boardwright.flash import devices, medium, run, source
 from boardwright.flash.journal import Journal
+from boardwright.image import bmap
+from boardwright.sealed import bmap as sealed
 
 IMAGE = content()
 MIB = 2**20
@@ -42,6 +45,22 @@ def test_it_is_written_and_no_stale_byte_is_left_between(disk: devices.Device, t
         assert written[start:end] == bytes(end - start)
     assert written[SIZE:-MIB] == b"\xaa" * (7 * MIB - SIZE)  # not the image's
     assert written[-MIB:] == bytes(MIB)
+
+
+def test_what_our_own_map_leaves_out_costs_nothing(disk: devices.Device, tmp_path: Path) -> None:
+    """Discarding takes a slow disk as long as writing, and our maps name the zeros that matter."""
+    image = found(make(tmp_path, IMAGE))
+    assert not image.bmap.whole
+    assert bmap._OURS in sealed._HEAD.encode()
+    opened = medium.open_device(disk)
+    try:
+        ours = source.Image(image.path, dataclasses.replace(image.bmap, whole=True))
+        run.flash(ours, opened, Journal(tmp_path / "x.json", "x"))
+    finally:
+        opened.close()
+    written = (tmp_path / "backing").read_bytes()
+    assert holds(written, IMAGE)
+    assert written[1152 * KIB : 1280 * KIB] == b"\xaa" * 128 * KIB
 
 
 def test_somebody_else_has_it_open(disk: devices.Device, tmp_path: Path) -> None:
