@@ -27,7 +27,7 @@ def _write(root: Path, tree: dict[str, tuple[bytes, bool]]) -> Path:
     return root
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(TREES)
 def test_the_order_of_making_and_the_times_do_not_matter(tree: dict[str, tuple[bytes, bool]]) -> None:
     with tempfile.TemporaryDirectory() as area:
@@ -38,7 +38,7 @@ def test_the_order_of_making_and_the_times_do_not_matter(tree: dict[str, tuple[b
         assert digest.of_tree(one) == digest.of_tree(other)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(TREES, TREES)
 def test_different_trees_have_different_digests(
     tree: dict[str, tuple[bytes, bool]], second: dict[str, tuple[bytes, bool]]

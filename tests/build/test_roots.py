@@ -146,7 +146,7 @@ def test_an_absolute_name_stays_inside(tmp_path: Path) -> None:
     assert (tmp_path / "root/inside").read_bytes() == b"x"
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(size=st.integers(1, 5000), fields=st.sampled_from(["", "Section: x\n", "Section: xy\n"]))
 def test_an_uncompressed_package_is_the_same_to_dpkg(
     size: int, fields: str, tmp_path_factory: pytest.TempPathFactory

@@ -19,7 +19,7 @@ SEEDS = st.integers(0, 2**32)
 SHARES = st.sampled_from([0.0005, 0.002, 0.01, 0.03])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     seed=SEEDS,
     share=SHARES,

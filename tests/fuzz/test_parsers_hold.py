@@ -39,7 +39,7 @@ def logs(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("name", PARSERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=logs())
 def test_no_input_makes_a_parser_fail(name: str, data: bytes) -> None:
     PARSERS[name](data)

@@ -102,7 +102,7 @@ def test_what_the_shared_library_shows(build: Path) -> None:
 # Against NumPy
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     kind=st.sampled_from([FP16_FP32, FP16_FP16, INT8_INT32]),
     m=st.integers(1, 40),

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 PATCH = Path(__file__).parents[2] / "patches/mesa/aligned-access/0001-util-device-memory.patch"
@@ -113,7 +113,6 @@ offsets = st.integers(0, 63)
 contents = st.binary(max_size=300)
 
 
-@settings(deadline=None)
 @given(contents, offsets, offsets)
 def test_a_copy_into_a_mapping_writes_every_byte_once_and_aligned(
     helper: Helper, content: bytes, to: int, origin: int
@@ -125,7 +124,6 @@ def test_a_copy_into_a_mapping_writes_every_byte_once_and_aligned(
     assert_aligned(helper.accesses, mapped)
 
 
-@settings(deadline=None)
 @given(contents, offsets, offsets)
 def test_a_copy_out_of_a_mapping_reads_every_byte_once_and_aligned(
     helper: Helper, content: bytes, to: int, origin: int
@@ -137,7 +135,6 @@ def test_a_copy_out_of_a_mapping_reads_every_byte_once_and_aligned(
     assert_aligned(helper.accesses, mapped)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(0, 255), offsets)
 def test_a_fill_writes_every_byte_once_and_aligned(helper: Helper, size: int, byte: int, to: int) -> None:
     mapped = Memory(to, bytes(size))
@@ -147,7 +144,6 @@ def test_a_fill_writes_every_byte_once_and_aligned(helper: Helper, size: int, by
     assert_aligned(helper.accesses, mapped)
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=5000), offsets, st.data())
 def test_a_move_within_a_mapping_is_memmove_and_aligned(
     helper: Helper, content: bytes, offset: int, data: st.DataObject
@@ -163,7 +159,6 @@ def test_a_move_within_a_mapping_is_memmove_and_aligned(
     assert all(address % width == 0 for address, width in helper.accesses)
 
 
-@settings(deadline=None)
 @given(contents, offsets, st.booleans())
 def test_a_bounce_keeps_the_address_modulo_64_and_brings_back_what_was_written(
     helper: Helper, content: bytes, offset: int, read: bool

@@ -46,7 +46,7 @@ def test_a_diff_of_two_texts_turns_one_into_the_other(before: list[str], after: 
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(before=LINES, after=LINES, other=LINES, place=st.integers(0, 25))
 def test_on_a_source_that_moved_the_outcome_is_that_of_gnu_patch(
     tmp_path_factory: pytest.TempPathFactory,

@@ -61,7 +61,7 @@ def assert_contents(world: World, layout: str, contents: dict[str, bytes]) -> No
                 assert file.read(len(contents[part.name])) == contents[part.name], part.name
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 @given(
     layouts(),
     st.sampled_from([0, 9 * MIB, 18 * MIB, 100 * MIB]),
@@ -141,7 +141,7 @@ def assert_state(world: World, job: Job, contents: dict[str, bytes], *, done: bo
         assert layout == job.to
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60)), min_size=1, max_size=12),
     st.integers(-300, 300).filter(bool),
@@ -170,7 +170,7 @@ SIZES = st.tuples(st.integers(9, 22), st.integers(3, 8), st.integers(5, 10))
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(SIZES, ROOMS, st.floats(0, 1), ADVERSARIES, st.integers(1, 5))
 def test_file_systems_get_where_they_should(
     sizes: tuple[int, int, int], room: int, cut: float, adversary: str, seed: int

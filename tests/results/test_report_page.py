@@ -172,7 +172,7 @@ def test_what_a_board_says_stays_text(text: str) -> None:
     assert not set("\x00\x01\x1b\x07\u202e") & set(page.text)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.text(), st.text())
 def test_any_text_makes_a_page(said: str, detail: str) -> None:
     made = record(checks=[{**record()["checks"][0], "detail": detail, "lines": [said]}])

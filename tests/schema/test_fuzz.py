@@ -61,7 +61,7 @@ def judged(data: bytes) -> None:
         assert error.place.file == "board.yaml"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(changes)
 def test_bytes_of_a_board_file(changed: list[tuple[int, int, bytes]]) -> None:
     data = BOARD
@@ -91,7 +91,7 @@ def paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | i
 PATHS = [path for path in paths(parse(BOARD, "").value) if path]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(PATHS), values)
 def test_any_value_in_any_place_of_a_board_file(path: tuple[str | int, ...], value: object) -> None:
     import json
@@ -109,7 +109,6 @@ LOCK = "recipes/tools.lock.json"
 
 @settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(where=st.integers(0, 700), byte=st.integers(0, 255))

@@ -35,7 +35,7 @@ def test_what_sfdisk_wrote_is_what_is_read(image: Path) -> None:
     ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.one_of(st.integers(512, 603), st.integers(1024, 1024 + 3 * 128)), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_noticed(image: Path, tmp_path: Path, where: int, bit: int) -> None:
     data = bytearray(image.read_bytes()[: 34 * 512])

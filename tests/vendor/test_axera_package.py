@@ -300,7 +300,7 @@ def test_a_cut_package_is_refused(tmp_path: Path, keep: int) -> None:
         Package(path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_seen_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, at: float, bit: int
