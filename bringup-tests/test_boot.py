@@ -58,11 +58,14 @@ def test_command_line(console: Console, expected: Expectation, check: Check) -> 
     check.measure("command line", found, expected.append or " ".join(expected.words))
     if expected.append is not None:
         check.require(found == expected.append, f"expected {expected.append!r}, found {found!r}")
-    for word in expected.words:
-        key = word.partition("=")[0]
-        same = [have for have in found.split() if have.partition("=")[0] == key]
+    for key in dict.fromkeys(word.partition("=")[0] for word in expected.words):
+        wanted, same = (
+            [word for word in words if word.partition("=")[0] == key]
+            for words in (expected.words, found.split())
+        )
         check.require(
-            same == [word], f"expected {word!r} once in the command line, found {same or 'nothing'}"
+            same == wanted,
+            f"expected {' '.join(wanted)!r} and no other {key}, found {same or 'nothing'}",
         )
 
 

@@ -67,7 +67,7 @@ class Bench:
         options: Options,
     ) -> None:
         self.board, self.options, self.transcript = board, options, transcript
-        self.expected: Expectation = expectation(board, manifest, image)
+        self.expected: Expectation = expectation(board, manifest, image, options.strategy.bootargs)
         self._image, self._qemu_root = image, qemu_root
         self._booted: BootReport | BoardwrightError | None = None
         self._console: Console | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,22 +36,31 @@ class Expectation:
     """U-Boot's version in the image, when the image holds one that the boot ROM can start."""
 
 
-def expectation(board: Board, manifest: Mapping[str, Any], image: Path | None) -> Expectation:
-    """Manifest keys read: ``artifacts.<image>``, ``kernel.release``, ``boot.append``, ``boot.bootargs``,
+def expectation(
+    board: Board, manifest: Mapping[str, Any], image: Path | None, once: str | None = None
+) -> Expectation:
+    """``once``: the bootargs of this one boot, in place of the image's own.
+
+    Manifest keys read: ``artifacts.<image>``, ``kernel.release``, ``boot.append``, ``boot.bootargs``,
     ``boot.root-partuuid``, ``epoch``, ``inputs``, ``left_out``; the root's PARTUUID otherwise comes from the
     image's own table."""
     boot = manifest.get("boot", {})
+    kept = names.has_no_table(board) or once is not None  # a loader may put words of its own beside ours
     root = boot.get("root-partuuid") or (None if names.has_no_table(board) else _root_of(board, image))
     return Expectation(
         image_sha256=manifest.get("artifacts", {}).get(names.image_name(board)),
         kernel_release=manifest.get("kernel", {}).get("release"),
-        append=None if names.has_no_table(board) else boot.get("append"),
-        words=tuple(_layout_words(boot) if names.has_no_table(board) else _words(board, root)),
+        append=None if kept else boot.get("append"),
+        words=tuple(once.split() if once is not None else _built_words(board, boot, root)),
         root_partuuid=root.lower() if root else None,
         cma=board.memory.cma,
         epoch=int(manifest.get("epoch", 0)),
         loader=_loader(board, manifest),
     )
+
+
+def _built_words(board: Board, boot: Mapping[str, Any], root: str | None) -> Iterable[str]:
+    return _layout_words(boot) if names.has_no_table(board) else _words(board, root)
 
 
 def _loader(board: Board, manifest: Mapping[str, Any]) -> str | None:

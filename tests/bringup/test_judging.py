@@ -11,6 +11,7 @@ import pytest
 from test_replayed_bringup import BOARD, DATA, MANIFEST
 
 from boardwright.bringup.bench import Options
+from boardwright.bringup.expectation import expectation
 from boardwright.bringup.repeat import Plan
 from boardwright.bringup.run import bringup
 from boardwright.errors import ExitStatus, HostError, InputError
@@ -150,3 +151,10 @@ def test_of_a_boot_that_fails_one_check_only_says_so(tmp_path: Path) -> None:
     assert [check["check"] for check in found if check["outcome"] in ("fail", "error")] == [
         "boots to a shell"
     ]
+
+
+def test_bootargs_of_one_boot_are_expected_in_place_of_the_images() -> None:
+    manifest = {"boot": {"append": "root=PARTUUID=1 rw cma=512M@0-4G"}}
+    assert expectation(BOARD, manifest, None).append == "root=PARTUUID=1 rw cma=512M@0-4G"
+    once = expectation(BOARD, manifest, None, "console=ttyS2 console=tty1 root=/dev/mmcblk0p2")
+    assert (once.append, once.words) == (None, ("console=ttyS2", "console=tty1", "root=/dev/mmcblk0p2"))
