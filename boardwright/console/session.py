@@ -42,13 +42,15 @@ class Session:
         """At a prompt after ``exec sh``: settings and functions; false when it is not our shell.
 
         Who answers is asked first, and ours is waited for only once it was set: where ``exec sh`` was lost
-        it never comes.
+        it never comes. A line that was good so far gets them on a few long lines, another one by one.
         """
         prompt, *settings = shell.SETTINGS
         self.typist.prompt = SHELL_PROMPT
         who = self.typist.ask(_PROBE, _PROBED, TRIES)
         if who is None or who.group(2) != "sh" or not self._set_prompt(prompt):
             return False
+        if not self.typist.damaged and all(self.typist.line(text, 2) for text in shell.SET_UP):
+            return True
         if not all(self.typist.line(text) for text in settings):
             return False
         self.careful = self.typist.damaged > 4

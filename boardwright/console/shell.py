@@ -20,6 +20,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from boardwright.console.matcher import bounded
@@ -116,6 +117,17 @@ def end(number: int) -> re.Pattern[str]:
     return bounded(rf"(?:^|\n)bw-{number}-(?:refused|end ([0-9a-f]{{16}}) (\d{{1,3}}))\n")
 
 
+def joined(texts: Iterable[str], longest: int = 380) -> list[str]:
+    """The commands on as few lines as keep to ``longest`` characters: an echo is compared that far."""
+    lines: list[str] = []
+    for text in texts:
+        if lines and len(lines[-1]) + 1 + len(text) <= longest:
+            lines[-1] += f";{text}"
+        else:
+            lines.append(text)
+    return lines
+
+
 def setup() -> str:
     """All functions as one text, to be put together piece by piece and evaluated."""
     return "\n".join((*FUNCTIONS, *CAREFUL))
@@ -175,3 +187,7 @@ def _candidates(lines: list[str], coded: bool) -> list[bytes]:
             return []
     joined = "\n".join(lines).encode()
     return [joined + b"\n", joined] if lines else [b""]
+
+
+SET_UP = joined((*SETTINGS[1:], *FUNCTIONS))
+"""Everything but the prompt, for a line that is good."""

@@ -291,7 +291,7 @@ class ScriptedBoard:
             self._run_put(int(match.group(1)), match.group(2))
         elif match := re.fullmatch(r"_g (\d+)", line):
             self._block(int(match.group(1)))
-        elif line and line not in (*shell.SETTINGS, *shell.FUNCTIONS, 'eval "$c"'):
+        elif line and line not in (*shell.SETTINGS, *shell.FUNCTIONS, *shell.SET_UP, 'eval "$c"'):
             self._say(f"sh: {line[:20]}: not found\n")
         self._last += self._script.lag
         self._prompt()

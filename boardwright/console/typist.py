@@ -74,17 +74,25 @@ class Typist:
         return None
 
     def line(self, text: str, tries: int = TRIES) -> bool:
-        """Type a line until its echo is right, then Enter, and wait for the prompt."""
-        for _ in range(tries):
+        """Type a line that may be entered twice without harm, until its echo is right and the prompt follows.
+
+        Where only a fresh prompt could be had, Enter may have been lost: the line is typed once more and
+        then believed.
+        """
+        unsure = False
+        for left in reversed(range(tries)):
             if self.channel.clock() >= self.deadline:
                 break
-            if self.type(text):
+            right = self.type(text)
+            if right:
                 self.channel.write("\n")
-                if self.channel.find([self.prompt], self.patience) or self.resync():
+                if self.channel.find([self.prompt], self.patience):
                     return True
-            else:
-                self.resync()
-        return False
+            if self.resync() and right:
+                if unsure or not left:
+                    return True
+                unsure = True
+        return unsure
 
     def pass_prompt(self) -> None:
         """Have the prompt that follows an answer go by; or it may be lost.

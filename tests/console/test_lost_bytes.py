@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 from console_boards import ANSWERS, GOOD
 
+from boardwright.console import shell
 from boardwright.console.console import Console
 from boardwright.console.errors import ConsoleSlow
 from boardwright.console.shell import Result
@@ -75,6 +76,28 @@ def seconds(script: Script, budget: float = 900.0, **loss: object) -> float:
 )
 def test_a_board_that_is_up_is_had_in_a_minute(loss: dict[str, object]) -> None:
     assert seconds(UP, **loss) < 60
+
+
+class Noting(ScriptedBoard):
+    """A board that keeps the lines it got."""
+
+    def __init__(self, script: Script) -> None:
+        self.lines: list[str] = []
+        super().__init__(script)
+
+    def _enter(self, line: str) -> None:
+        self.lines.append(line)
+        super()._enter(line)
+
+
+@pytest.mark.parametrize("line", shell.SET_UP)
+def test_a_line_whose_enter_is_lost_is_entered_again_and_not_taken_for_done(line: str) -> None:
+    board = Noting(UP)
+    port = BoardPort(board)
+    with Console(Losing(port, typed=(f"{line[-150:]}\n", line[-150:])), clock=port.clock) as console:
+        console.boot(60)
+        assert line in board.lines
+        assert not console.careful
 
 
 def test_the_budget_also_ends_a_shell_that_takes_nothing() -> None:
