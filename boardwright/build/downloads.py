@@ -8,7 +8,6 @@ hashed again only after something touched it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -35,8 +34,7 @@ def verified(wanted: Download, directory: Path) -> Path:
         raise HostError(f"{name(wanted)} was not fetched", hint="run the build again") from None
     if now == _recorded(path):
         return path
-    with path.open("rb", buffering=0) as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = digest.of_file(path)
     if found != wanted.sha256:
         raise IntegrityError(
             f"{path} ({name(wanted)}): expected SHA-256 {wanted.sha256} as the lock has it, found {found}",

@@ -6,7 +6,6 @@ back, and the file system is checked, before anybody gets it.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import tarfile
@@ -14,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from boardwright.build.digest import of_file
 from boardwright.errors import InputError, ProductError
 from boardwright.layout.extents import PlacedPartition
 from boardwright.schema.units import Size
@@ -104,7 +104,7 @@ def put(raw: Path, added: Sequence[Added], tool: Tool) -> None:
         back = raw.parent / "read.back"
         back.unlink(missing_ok=True)
         tool(["debugfs", "-R", f"dump /{one.name} {back.name}", raw.name], raw.parent)
-        if not back.exists() or digest(back) != digest(one.source):
+        if not back.exists() or of_file(back) != of_file(one.source):
             raise InputError(f"/{one.name} is not what was written into it: is that file system full?")
 
 
@@ -115,12 +115,6 @@ def superblock(raw: Path, tool: Tool) -> dict[str, int]:
     if not found.keys() >= {"Block size", "Free blocks"}:
         raise ProductError(f"dumpe2fs finds no ext4 file system: {said.strip()[-200:]!r}")
     return found
-
-
-def digest(path: Path) -> str:
-    """SHA-256 in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _above(name: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from boardwright.build.digest import of_file
 from boardwright.errors import BoardwrightError, InputError, Place, ProductError
 from boardwright.layout import consumers, loadscript
 from boardwright.layout.extents import PlacedPartition, Table
@@ -26,7 +27,7 @@ from boardwright.layout.split import Pool, Split
 from boardwright.vendor import axdl_job, axera_package, axera_xml, ext4files, sparse, uboot_env, vermagic
 from boardwright.vendor.axera_package import Package
 from boardwright.vendor.axera_xml import Image, Kind
-from boardwright.vendor.ext4files import Tool, digest
+from boardwright.vendor.ext4files import Tool
 
 SCRIPT = "/scripts/auto_load_all_drv.sh"
 """Below ``/soc`` (SDK, rootfs/Makefile, which puts ``cmmpool=`` into it)."""
@@ -176,7 +177,7 @@ def _image(
         return
     raw = work / f"{partition.name}.ext4"
     _unpacked(files[image.file], raw)
-    before = digest(raw)
+    before = of_file(raw)
     try:
         reasons = _changed(raw, partition, wish, report)
     except ProductError as error:
@@ -184,7 +185,7 @@ def _image(
             f"{image.file} for partition {partition.name}: {error.message}",
             hint="a file system of the vendor's that e2fsprogs cannot work with",
         ) from error
-    if reasons and digest(raw) != before:
+    if reasons and of_file(raw) != before:
         _packed(raw, files[image.file])
         report.changed[image.file] = "; ".join(reasons)
     else:
@@ -308,7 +309,7 @@ def _updates(
             shutil.copyfile(files[image.file], updates / name)
     (updates / "bootargs.txt").write_text(f"setenv bootargs '{wish.bootargs}'\nsaveenv\n")
     for path in sorted(updates.iterdir()):
-        report.files[f"{updates.name}/{path.name}"] = digest(path)
+        report.files[f"{updates.name}/{path.name}"] = of_file(path)
 
 
 def _unpacked(source: Path, target: Path) -> None:

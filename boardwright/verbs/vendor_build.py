@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from boardwright.build import executor, sandbox
+from boardwright.build import digest, executor, sandbox
 from boardwright.errors import HostError, InputError, Place, ProductError
 from boardwright.kinds import emmc
 from boardwright.verbs.build import builder, environment
@@ -118,19 +117,14 @@ def _manifest(
     return {
         "manifest": 1,
         "board": asked.board_name,
-        "vendor": {"file": package.name, "sha256": _digest(package)},
+        "vendor": {"file": package.name, "sha256": digest.of_file(package)},
         "bootargs": bootargs,
         "kept": sorted(report.kept),
         "changed": report.changed,
         "notes": report.notes,
-        "artifacts": {made.name: _digest(made), **report.files},
+        "artifacts": {made.name: digest.of_file(made), **report.files},
         "evidence": "no board has seen this package; its formats are read back and checked",
     }
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _summary(out: Path, name: str, report: Rebuilt, manifest: Mapping[str, object]) -> None:
