@@ -15,7 +15,7 @@ from boardwright.console.budget import Budget
 from boardwright.console.console import Console
 from boardwright.console.errors import BoardFailed, ConsoleError
 from boardwright.console.matcher import bounded
-from boardwright.console.patterns import Stage
+from boardwright.console.patterns import LOADER_PROMPT, LOADER_WORD, Stage
 from boardwright.console.typist import CTRL_C, Typist
 
 KEYS = {"enter": "\r", "space": " ", "escape": "\x1b", "ctrl-c": CTRL_C, "tab": "\t"}
@@ -26,7 +26,6 @@ _PROMPT_QUIET = 0.3
 _WAITED, _TAIL = 256, 300
 """Keys that a receiver holds at most (DesignWare's 8250 has up to 256); characters that show them all."""
 _READS = 8
-_PROMPT = bounded(r"(^|\n)([A-Z-]{0,20}=>|U-Boot>) {0,2}\Z")
 _STATUS = bounded(r"(^|\n)bw-(\d{1,6})-(0|1)\n")
 _UNKNOWN = "Unknown command"
 
@@ -93,7 +92,7 @@ def _with_echo_of(keys: str) -> re.Pattern[str]:
     U-Boot echoes them there. Were they not known for what they are, every further key would make it worse.
     """
     echoed = "".join(sorted({key for key in f"{keys} " if key.isprintable()}))
-    return bounded(rf"(^|\n)([A-Z-]{{0,20}}=>|U-Boot>)[{re.escape(echoed)}]{{0,{_WAITED}}}\Z")
+    return bounded(rf"{LOADER_WORD}[{re.escape(echoed)}]{{0,{_WAITED}}}\Z")
 
 
 class Loader:
@@ -101,7 +100,7 @@ class Loader:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._typist = Typist(console.channel, _PROMPT)
+        self._typist = Typist(console.channel, LOADER_PROMPT)
         self._number = 0
 
     def greet(self) -> None:
@@ -125,7 +124,7 @@ class Loader:
             raise self._console.verdict.unusable(f"the loader did not take {command!r}")
         channel = self._console.channel
         channel.write("\n")
-        found = channel.find([_PROMPT], seconds)
+        found = channel.find([LOADER_PROMPT], seconds)
         output = (found[1] if found else "").lstrip("\n")
         status = "1" if _UNKNOWN in output else self._status()
         if check and status != "0":

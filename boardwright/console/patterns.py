@@ -169,5 +169,7 @@ def may_matter(text: str) -> bool:
 
 LOGIN_PROMPT = bounded(r"(^|\n)[\w.-]{1,64} login: {0,2}\Z")
 PASSWORD_PROMPT = bounded(r"(^|\n)Password: {0,2}\Z")
-LOADER_PROMPT = bounded(r"(^|\n)([A-Z-]{0,20}=>|U-Boot>) {0,2}\Z")
+LOADER_WORD = r"(^|\n)([A-Z-]{0,20}=>|U-Boot>)"
+"""U-Boot's prompt without what follows it."""
+LOADER_PROMPT = bounded(rf"{LOADER_WORD} {{0,2}}\Z")
 SHELL_PROMPT = bounded(r"(^|\n)[^\n]{0,100}[#$] {0,2}\Z")

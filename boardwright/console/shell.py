@@ -60,6 +60,21 @@ FUNCTIONS = (
 """Short, because a line must arrive whole to be accepted, and on a bad cable long lines never do.
 Programs are what costs time, a tenth of a second each on an emulated board: four for a command of ours."""
 
+
+def _packed(texts: Iterable[str], longest: int = 380) -> list[str]:
+    """The commands on as few lines as keep to ``longest`` characters: an echo is compared that far."""
+    lines: list[str] = []
+    for text in texts:
+        if lines and len(lines[-1]) + 1 + len(text) <= longest:
+            lines[-1] += f";{text}"
+        else:
+            lines.append(text)
+    return lines
+
+
+SET_UP = _packed((*SETTINGS[1:], *FUNCTIONS))
+"""Everything but the prompt, for a line that is good."""
+
 PIECE = "_p() { [ ${#c} = $1 ]&&c=$c$2;echo =${#c}; }"
 PIECE_LENGTH = 14
 NEWLINE = """n=$(printf '\\n.');n=${n%.};echo =${#n}"""
@@ -115,17 +130,6 @@ def with_silent_input(command: str, pipe: str = "/run/boardwright.silent") -> st
 def end(number: int) -> re.Pattern[str]:
     """Ends of the answer to ``number``: a whole frame (groups digest, status), or a refusal."""
     return bounded(rf"(?:^|\n)bw-{number}-(?:refused|end ([0-9a-f]{{16}}) (\d{{1,3}}))\n")
-
-
-def joined(texts: Iterable[str], longest: int = 380) -> list[str]:
-    """The commands on as few lines as keep to ``longest`` characters: an echo is compared that far."""
-    lines: list[str] = []
-    for text in texts:
-        if lines and len(lines[-1]) + 1 + len(text) <= longest:
-            lines[-1] += f";{text}"
-        else:
-            lines.append(text)
-    return lines
 
 
 def setup() -> str:
@@ -187,7 +191,3 @@ def _candidates(lines: list[str], coded: bool) -> list[bytes]:
             return []
     joined = "\n".join(lines).encode()
     return [joined + b"\n", joined] if lines else [b""]
-
-
-SET_UP = joined((*SETTINGS[1:], *FUNCTIONS))
-"""Everything but the prompt, for a line that is good."""

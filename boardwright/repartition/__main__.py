@@ -116,9 +116,13 @@ def planned(asked: argparse.Namespace, medium: Medium) -> tuple[Request, Plan, d
     return request, make(request), forms
 
 
-def _settle(asked: argparse.Namespace, medium: Medium) -> int:
+def _nothing_pending(medium: Medium) -> None:
     if execute.pending(medium) is not None:
         raise Refused("a run was interrupted and is not finished", hint="`resume` goes on with it")
+
+
+def _settle(asked: argparse.Namespace, medium: Medium) -> int:
+    _nothing_pending(medium)
     bootargs = ubootenv.read(medium.read(asked.environment, ubootenv.SIZE)).get("bootargs", "")
     found = settle.unsettled(medium, parts.parse(parts.of_bootargs(bootargs), asked.name, medium.size))
     medium.close()  # and with it what is remembered of the device: e2fsck writes through its partitions
@@ -137,8 +141,7 @@ def _plan(asked: argparse.Namespace, medium: Medium) -> int:
 
 
 def _run(asked: argparse.Namespace, medium: Medium) -> int:
-    if execute.pending(medium) is not None:
-        raise Refused("a run was interrupted and is not finished", hint="`resume` goes on with it")
+    _nothing_pending(medium)
     _, plan, blocks = planned(asked, medium)
     journal = execute.start(
         medium, plan.operations, blocks, identity(asked.device, medium, asked.environment)

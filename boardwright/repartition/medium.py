@@ -18,8 +18,7 @@ from pathlib import Path
 from .parts import Refused
 
 CHUNK = 4 * 2**20
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-"""Of the programs that are run."""
+_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
 class Medium:
@@ -135,17 +134,10 @@ class Medium:
         Raises :class:`Refused` with its last words for another status than those of ``accept``.
         """
         command = [word.replace("{}", str(self.path(name))) for word in words]
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, errors="replace", check=False, env=ENVIRONMENT,
-            )  # fmt: skip
-        except OSError as error:
-            raise Refused(f"{words[0]}: {error.strerror}", hint="install e2fsprogs") from error
-        if done.returncode not in accept:
-            said = " / ".join(done.stdout.strip().splitlines()[-3:])
-            raise Refused(f"{words[0]} of {name} ended with {done.returncode}: {said}")
-        return done.stdout
+        status, output = run(command)
+        if status not in accept:
+            raise Refused(f"{words[0]} of {name} ended with {status}: {last_words(output)}")
+        return output
 
     # inside
 
@@ -163,6 +155,23 @@ class Medium:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def run(command: list[str]) -> tuple[int, str]:
+    """Status and output of one of the e2fsprogs. Raises :class:`Refused` when it is not there."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", check=False, env=_ENVIRONMENT,
+        )  # fmt: skip
+    except OSError as error:
+        raise Refused(f"{command[0]}: {error.strerror}", hint="install e2fsprogs") from error
+    return done.returncode, done.stdout
+
+
+def last_words(output: str) -> str:
+    """The last three lines of a program's output, as one."""
+    return " / ".join(output.strip().splitlines()[-3:])
 
 
 def _pread(fd: int, offset: int, length: int) -> bytes:

@@ -8,12 +8,11 @@ journal to be replayed again.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from . import ext4
-from .medium import ENVIRONMENT, Medium
+from .medium import Medium, last_words, run
 from .parts import Part, Refused
 from .survey import reader
 
@@ -36,19 +35,12 @@ def replay(device: Path, number: int, name: str) -> str:
     Raises :class:`Refused` with e2fsck's words when it cannot.
     """
     node = Path(f"{device}{'p' if device.name[-1].isdigit() else ''}{number}")
-    try:
-        done = subprocess.run(
-            [*_REPLAY, str(node)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", check=False, env=ENVIRONMENT,
-        )  # fmt: skip
-    except OSError as error:
-        raise Refused(f"e2fsck: {error.strerror}", hint="install e2fsprogs") from error
-    said = " / ".join(done.stdout.strip().splitlines()[-3:])
-    if done.returncode == 0:
+    status, output = run([*_REPLAY, str(node)])
+    if status == 0:
         return f"{name} was not unmounted in order; its journal is replayed, as at any start"
-    if done.returncode == 1:
-        return f"{name} was not unmounted in order, and e2fsck mended it: {said}"
+    if status == 1:
+        return f"{name} was not unmounted in order, and e2fsck mended it: {last_words(output)}"
     raise Refused(
-        f"{name}: its journal cannot be replayed, e2fsck of {node} ended with {done.returncode}: {said}",
+        f"{name}: its journal cannot be replayed, e2fsck of {node} ended with {status}: {last_words(output)}",
         hint="start the board's own system, which checks it, and shut it down in order",
     )
